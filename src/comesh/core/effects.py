@@ -1,0 +1,87 @@
+"""What a node wants done, in order. The simulator and the runtime perform these; the core never acts.
+
+Every effect that guards another comes before it in the list: what must be on disk before it is said is
+persisted before it is sent.
+"""
+
+import msgspec
+
+from comesh.core.events import Timer
+from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.messages import Message
+
+
+class Effect(msgspec.Struct, frozen=True, gc=False):
+    """Base of all effects."""
+
+
+class Send(Effect):
+    """Send once, unreliably: it may be lost, repeated or late. Never blocks, never fails."""
+
+    to: NodeId
+    incarnation: Incarnation
+    message: Message
+
+
+class SetTimer(Effect):
+    """Fire after this long. Replaces a pending timer of the same name."""
+
+    timer: Timer
+    after_ms: float
+
+
+class CancelTimer(Effect):
+    timer: Timer
+
+
+class ReadDevice(Effect):
+    """Ask a device for its reading; the answer comes as DeviceAnswered with the same call number."""
+
+    device: DeviceId
+    call: int
+
+
+class CommandDevice(Effect):
+    """Have a device act; answered like a read."""
+
+    device: DeviceId
+    call: int
+    command: str
+    argument: bool | int | float | str | None = None
+
+
+class Stop(Effect):
+    """This process must end, for a reason that a person should read."""
+
+    reason: str
+
+
+class Observe(Effect):
+    """Something worth telling whoever watches: logs, checkers, the dashboard. Changes nothing."""
+
+    observation: "Observation"
+
+
+class MemberChanged(msgspec.Struct, frozen=True, gc=False):
+    """This node's view of another changed; state is a word of core/membership/table.py."""
+
+    node: NodeId
+    state: str
+    incarnation: Incarnation
+    why: str
+
+
+class NoticeLearned(msgspec.Struct, frozen=True, gc=False):
+    key: str
+    version: int
+    value: bytes
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """Bad or unfitting input from outside was dropped; counted by why."""
+
+    sender: NodeId
+    why: str
+
+
+Observation = MemberChanged | NoticeLearned | Refused

@@ -1,0 +1,61 @@
+"""What can happen to a node. `Node.step` takes one of these at a time, with the time it happened."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.messages import Message
+
+
+class Timer(NamedTuple):
+    """Names a timer: the part of the node that set it, what for, and of what. Setting it again moves it."""
+
+    part: str
+    what: str
+    of: str | int = ""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all events."""
+
+
+class Started(Event):
+    """The process began. boot was flushed to disk before this event; nonce was drawn for this process."""
+
+    boot: int
+    nonce: int
+
+
+class MessageReceived(Event):
+    """A message came from a peer that the transport has authenticated as sender."""
+
+    sender: NodeId
+    incarnation: Incarnation
+    deployment: int
+    message: Message
+
+
+class TimerFired(Event):
+    timer: Timer
+
+
+class DeviceAnswered(Event):
+    """A read or a command that this node asked of a device came back; error says why it did not."""
+
+    device: DeviceId
+    call: int
+    reading: bool | int | float | str | None = None
+    error: str | None = None
+
+
+class NoticePosted(Event):
+    """Something that all nodes should come to know: see core/membership/notices.py."""
+
+    key: str
+    version: int
+    value: bytes
+
+
+class LeaveAsked(Event):
+    """A person or the service manager wants this node to leave in good order."""

@@ -1,0 +1,134 @@
+"""What nodes say to each other, and its bytes.
+
+A datagram is one byte of wire version, then MessagePack of `[sender, incarnation, deployment, message]`,
+each message an array that starts with its number. Fields are only ever added at the end, with a default;
+anything else raises WIRE_VERSION, and an unknown version is refused by name instead of misread.
+"""
+
+from enum import IntEnum
+
+import msgspec
+
+from comesh.core.ids import Incarnation, NodeId
+
+WIRE_VERSION = 1
+MAX_DATAGRAM_BYTES = 1_048_576
+"""Upper bound of one decoded message; the transport fragments well below it."""
+
+
+class MemberState(IntEnum):
+    """How a member is believed to be. At one incarnation a higher state overrides a lower one."""
+
+    ALIVE = 0
+    SUSPECT = 1
+    DEAD = 2
+    LEFT = 3
+
+
+class MemberUpdate(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A rumour about a member. by names who suspects, so that independent suspicions can be counted."""
+
+    node: NodeId
+    state: MemberState
+    incarnation: Incarnation
+    by: NodeId | None = None
+
+
+class Notice(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Opaque data that rides along to everyone; of two with one key the higher version stays."""
+
+    key: str
+    version: int
+    value: bytes
+
+
+Rumour = MemberUpdate | Notice
+
+
+class Rumours(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What rides on every membership message: a bounded number of each kind."""
+
+    members: tuple[MemberUpdate, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of all messages."""
+
+
+class Ping(_Message, tag=1):
+    """Are you there? number comes back in the Ack."""
+
+    number: int
+    rumours: Rumours
+
+
+class Ack(_Message, tag=2):
+    """Here I am; or, from a helper, target is (and this is its incarnation)."""
+
+    number: int
+    rumours: Rumours
+    target: NodeId | None = None
+    target_incarnation: Incarnation | None = None
+
+
+class PingRequest(_Message, tag=3):
+    """I can't reach target: would you try, and pass its Ack on to me?"""
+
+    number: int
+    target: NodeId
+    rumours: Rumours
+
+
+class Gossip(_Message, tag=4):
+    """News that should not wait for the next probe."""
+
+    rumours: Rumours
+
+
+class Exchange(_Message, tag=5):
+    """Compare all that we know: first by digest; a table is sent only where digests differ."""
+
+    digest: int
+    members: tuple[MemberUpdate, ...] | None = None
+    notices: tuple[Notice, ...] = ()
+    answer: bool = False
+
+
+Message = Ping | Ack | PingRequest | Gossip | Exchange
+
+
+class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One message with what every message carries."""
+
+    sender: NodeId
+    incarnation: Incarnation
+    deployment: int
+    message: Message
+
+
+class WireError(ValueError):
+    """Bytes that are no datagram of ours; str() says what is wrong with them."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Datagram)
+_VERSION = bytes([WIRE_VERSION])
+
+
+def encode(datagram: Datagram) -> bytes:
+    return _VERSION + _encoder.encode(datagram)
+
+
+def decode(data: bytes) -> Datagram:
+    """The datagram in data, or WireError: never any other exception, whatever the bytes are."""
+    if not data:
+        raise WireError("an empty datagram")
+    if len(data) > MAX_DATAGRAM_BYTES:
+        raise WireError(f"{len(data)} bytes, more than {MAX_DATAGRAM_BYTES}")
+    if data[0] != WIRE_VERSION:
+        raise WireError(f"wire version {data[0]}; this node speaks {WIRE_VERSION}: update the older one")
+    try:
+        return _decoder.decode(memoryview(data)[1:])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError(str(error)) from error
