@@ -30,7 +30,7 @@ class Lsh(msgspec.Struct, frozen=True, kw_only=True):
     """Locality-sensitive hashing: l tables of m concatenated hashes, buckets r mean spacings wide."""
 
     m: int = 2
-    l: int = 2  # noqa: E741 - the paper's name
+    l: int = 2
     r_milli: int = 4000
     """Bucket width in thousandths of the mean spacing between neighbouring places."""
     jitter_milli: int = 0

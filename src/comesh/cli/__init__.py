@@ -1,0 +1,1 @@
+"""The `comesh` command: one file per command, joined in main.py."""

@@ -1,0 +1,35 @@
+"""What all commands share: where they print, how they fail, and their exit codes.
+
+Exit codes: 0 it worked; 1 it ran, and the answer is no (a document with mistakes, a promise broken);
+2 it was called wrongly or could not run (a missing file, an unknown option); 130 stopped by Ctrl-C.
+"""
+
+from enum import IntEnum
+from typing import NoReturn
+
+import msgspec
+import typer
+from rich.console import Console
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+"""Colour only on terminals, and NO_COLOR is honoured: rich sees to both."""
+
+
+class Exit(IntEnum):
+    OK = 0
+    NO = 1
+    USAGE = 2
+    INTERRUPTED = 130
+
+
+def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
+    """End with one plain line on standard error: what happened, where, what to do."""
+    err.print(f"comesh: {what}", markup=False)
+    raise typer.Exit(int(code))
+
+
+def print_json(answer: object) -> None:
+    """One JSON document on standard output, for machines."""
+    text = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+    typer.echo(text)
