@@ -15,7 +15,7 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
     """Base of all effects."""
 
 
-class Send(Effect):
+class Send(Effect, frozen=True):
     """Send once, unreliably: it may be lost, repeated or late. Never blocks, never fails."""
 
     to: NodeId
@@ -23,25 +23,25 @@ class Send(Effect):
     message: Message
 
 
-class SetTimer(Effect):
+class SetTimer(Effect, frozen=True):
     """Fire after this long. Replaces a pending timer of the same name."""
 
     timer: Timer
     after_ms: float
 
 
-class CancelTimer(Effect):
+class CancelTimer(Effect, frozen=True):
     timer: Timer
 
 
-class ReadDevice(Effect):
+class ReadDevice(Effect, frozen=True):
     """Ask a device for its reading; the answer comes as DeviceAnswered with the same call number."""
 
     device: DeviceId
     call: int
 
 
-class CommandDevice(Effect):
+class CommandDevice(Effect, frozen=True):
     """Have a device act; answered like a read."""
 
     device: DeviceId
@@ -50,13 +50,13 @@ class CommandDevice(Effect):
     argument: bool | int | float | str | None = None
 
 
-class Stop(Effect):
+class Stop(Effect, frozen=True):
     """This process must end, for a reason that a person should read."""
 
     reason: str
 
 
-class Observe(Effect):
+class Observe(Effect, frozen=True):
     """Something worth telling whoever watches: logs, checkers, the dashboard. Changes nothing."""
 
     observation: "Observation"

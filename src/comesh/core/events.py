@@ -20,14 +20,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all events."""
 
 
-class Started(Event):
+class Started(Event, frozen=True):
     """The process began. boot was flushed to disk before this event; nonce was drawn for this process."""
 
     boot: int
     nonce: int
 
 
-class MessageReceived(Event):
+class MessageReceived(Event, frozen=True):
     """A message came from a peer that the transport has authenticated as sender."""
 
     sender: NodeId
@@ -36,11 +36,11 @@ class MessageReceived(Event):
     message: Message
 
 
-class TimerFired(Event):
+class TimerFired(Event, frozen=True):
     timer: Timer
 
 
-class DeviceAnswered(Event):
+class DeviceAnswered(Event, frozen=True):
     """A read or a command that this node asked of a device came back; error says why it did not."""
 
     device: DeviceId
@@ -49,7 +49,7 @@ class DeviceAnswered(Event):
     error: str | None = None
 
 
-class NoticePosted(Event):
+class NoticePosted(Event, frozen=True):
     """Something that all nodes should come to know: see core/membership/notices.py."""
 
     key: str
@@ -57,5 +57,5 @@ class NoticePosted(Event):
     value: bytes
 
 
-class LeaveAsked(Event):
+class LeaveAsked(Event, frozen=True):
     """A person or the service manager wants this node to leave in good order."""

@@ -56,14 +56,14 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of all messages."""
 
 
-class Ping(_Message, tag=1):
+class Ping(_Message, frozen=True, tag=1):
     """Are you there? number comes back in the Ack."""
 
     number: int
     rumours: Rumours
 
 
-class Ack(_Message, tag=2):
+class Ack(_Message, frozen=True, tag=2):
     """Here I am; or, from a helper, target is (and this is its incarnation)."""
 
     number: int
@@ -72,7 +72,7 @@ class Ack(_Message, tag=2):
     target_incarnation: Incarnation | None = None
 
 
-class PingRequest(_Message, tag=3):
+class PingRequest(_Message, frozen=True, tag=3):
     """I can't reach target: would you try, and pass its Ack on to me?"""
 
     number: int
@@ -80,13 +80,13 @@ class PingRequest(_Message, tag=3):
     rumours: Rumours
 
 
-class Gossip(_Message, tag=4):
+class Gossip(_Message, frozen=True, tag=4):
     """News that should not wait for the next probe."""
 
     rumours: Rumours
 
 
-class Exchange(_Message, tag=5):
+class Exchange(_Message, frozen=True, tag=5):
     """Compare all that we know: first by digest; a table is sent only where digests differ."""
 
     digest: int
