@@ -10,6 +10,10 @@ import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 
+DEPLOYMENT = GroupId("deployment")
+"""The group that commits the chain of deployment versions: in every plan, without devices or routines,
+all nodes eligible, members and leader by hash."""
+
 
 class Place(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """Where something is, in millimetres from the deployment's origin."""
@@ -82,7 +86,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Each tuple is sorted by id; genesis holds the first members of each group, in rank order."""
+    """Each tuple is sorted by id; genesis holds the first members of each group, in rank order. Made by
+    `core.selection.make_plan` only."""
 
     version: int
     settings: SelectionSettings
@@ -92,3 +97,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[Cluster, ...]
     anchors: dict[RoutineId, DeviceId]
     genesis: dict[GroupId, tuple[NodeId, ...]]
+    """The first members of each cluster's group and of `deployment`; what it says of a group never changes
+    in later versions, also where a node named here has left since."""
+    spacing_mm: int
+    """The mean spacing of the nodes, which the LSH's bucket width is a multiple of."""
+    groups_made: int
+    """How many clusters this deployment ever had. The next is named by the next number: a group's name is
+    never used again, because its tombstones stay."""

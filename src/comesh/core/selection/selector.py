@@ -1,0 +1,228 @@
+"""`select`: a group's members in an epoch, from what every node holds (protocol, section 2).
+
+`Selector` turns a plan into arrays once. `Selector.at` adds what one node believes in one epoch: which
+nodes are alive, and the table of the configs installed in the last epoch. The view that it returns
+answers for one group in tens of microseconds, and for a group asked before at once.
+
+Neither the order of `alive` nor that of `table` matters; nodes that the plan doesn't have are ignored.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.plan import DEPLOYMENT, Cluster, Locality, Plan
+from comesh.core.selection.geometry import Integers, place_array, squared_distances
+from comesh.core.selection.hashing import Words, chain, chain_each, id_hash, id_hashes, lowest, lowest_first
+from comesh.core.selection.lsh import HashFamily
+from comesh.core.selection.members import Draft, by_hash, nearest_first
+from comesh.core.selection.sizes import config_size, domain_cap
+
+Table: TypeAlias = Mapping[GroupId, Sequence[NodeId]]
+
+NEIGHBOURS = 8
+"""From how many places near the centre candidates are borrowed."""
+
+
+class _Watched:
+    """What selection needs of one cluster."""
+
+    __slots__ = ("device_words", "devices", "place_sum")
+
+    def __init__(self, cluster: Cluster, row_of: dict[DeviceId, int], places: Integers, words: Words) -> None:
+        self.devices: Integers = np.array([row_of[device] for device in cluster.devices], dtype=np.int64)
+        self.device_words = words[self.devices]
+        self.place_sum: Integers = places[self.devices].sum(axis=0, dtype=np.int64)
+
+
+class Selector:
+    """A plan as arrays; nodes and devices are rows in order of their ids."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        settings = plan.settings
+        self.node_ids = [node.id for node in plan.nodes]
+        self.node_words = id_hashes("node", list(self.node_ids))
+        self.node_places = place_array(node.place for node in plan.nodes)
+        self.node_row = {node: row for row, node in enumerate(self.node_ids)}
+        self.node_domains = _domain_numbers([node.power_domain for node in plan.nodes])
+        self.device_ids = [device.id for device in plan.devices]
+        self.device_places = place_array(device.place for device in plan.devices)
+        self.family = HashFamily(settings.lsh, settings.seed, plan.spacing_mm)
+        self.device_buckets = self.family.buckets(np.tile(self.device_places, 2))
+        row_of = {device: row for row, device in enumerate(self.device_ids)}
+        words = id_hashes("device", list(self.device_ids))
+        self.watched = {
+            cluster.group: _Watched(cluster, row_of, self.device_places, words) for cluster in plan.clusters
+        }
+        self.groups: tuple[GroupId, ...] = (*self.watched, DEPLOYMENT)
+        self._group_words = {group: id_hash("group", group) for group in self.groups}
+        self._neighbours: dict[int, list[int]] = {}
+
+    def at(self, epoch: int, alive: Collection[NodeId], table: Table) -> "View":
+        """What a node that believes this would select; keep it as long as the three stay the same."""
+        return View(self, epoch, alive, table)
+
+    def select(
+        self, group: GroupId, epoch: int, alive: Collection[NodeId], table: Table
+    ) -> tuple[NodeId, ...]:
+        """The group's members, in rank order."""
+        return self.at(epoch, alive, table).members(group)
+
+    def select_all(
+        self, epoch: int, alive: Collection[NodeId], table: Table
+    ) -> dict[GroupId, tuple[NodeId, ...]]:
+        """Every group's members, in rank order; the clusters' groups as in the plan, then `deployment`."""
+        return self.at(epoch, alive, table).all_members()
+
+    def candidates(
+        self, group: GroupId, epoch: int, alive: Collection[NodeId], table: Table
+    ) -> tuple[NodeId, ...]:
+        """The nodes alive that share a bucket with the centre of the group's cluster."""
+        return self.at(epoch, alive, table).candidates(group)
+
+    def key(self, group: GroupId, epoch: int) -> int:
+        """The chain of seed, epoch and group: Hash(epoch, S, D) but for S."""
+        return chain(self.plan.settings.seed, epoch, self._group_words[group])
+
+    def centre_row(self, group: GroupId, epoch: int) -> int:
+        """The row of the cluster's device with the lowest hash."""
+        watched = self.watched[group]
+        return int(watched.devices[lowest(chain_each(self.key(group, epoch), watched.device_words))])
+
+    def centre(self, group: GroupId, epoch: int) -> DeviceId:
+        """The device that stands for the cluster in an epoch."""
+        return self.device_ids[self.centre_row(group, epoch)]
+
+    def neighbour_rows(self, centre_row: int) -> list[int]:
+        """The nearest devices at other places than the centre's, one per place; of equals the lowest ids."""
+        known = self._neighbours.get(centre_row)
+        if known is None:
+            squared = squared_distances(self.device_places, self.device_places[centre_row])
+            known = []
+            seen = {self.device_places[centre_row].tobytes()}
+            for row in np.argsort(squared, kind="stable").tolist():
+                place = self.device_places[row].tobytes()
+                if place not in seen:
+                    seen.add(place)
+                    known.append(row)
+                    if len(known) == NEIGHBOURS:
+                        break
+            self._neighbours[centre_row] = known
+        return known
+
+    def node_vectors(self, epoch: int, table: Table) -> Integers:
+        """Each node's place, followed by the mean place of what it looked after in the last epoch."""
+        sums = np.zeros((len(self.node_ids), 3), dtype=np.int64)
+        counts = np.zeros(len(self.node_ids), dtype=np.int64)
+        for group, members in table.items():
+            watched = self.watched.get(group)
+            if watched is None:
+                continue
+            rows = [self.node_row[member] for member in set(members) if member in self.node_row]
+            sums[rows] += watched.place_sum
+            counts[rows] += len(watched.devices)
+        before = np.where(counts[:, None] > 0, sums // np.maximum(counts, 1)[:, None], self.node_places)
+        vectors: Integers = np.concatenate((self.node_places, before), axis=1)
+        vectors += self.family.jitter(epoch, self.node_words)
+        return vectors
+
+
+class View:
+    """What one node selects while its view of the others stays the same. Remembers its answers."""
+
+    def __init__(self, selector: Selector, epoch: int, alive: Collection[NodeId], table: Table) -> None:
+        self._selector = selector
+        self._epoch = epoch
+        settings = selector.plan.settings
+        rows = {selector.node_row[node] for node in alive if node in selector.node_row}
+        self._rows: Integers = np.array(sorted(rows), dtype=np.int64)
+        self._words = selector.node_words[self._rows]
+        self._places = selector.node_places[self._rows]
+        self._domains = [selector.node_domains[row] for row in self._rows.tolist()]
+        self.size = config_size(settings.f, len(rows), len(selector.node_ids))
+        self._local = (self.size + 1) // 2
+        capped = settings.power_domain_rule and len(rows) >= self.size
+        self.cap = domain_cap(self.size, self._domains) if capped else self.size
+        """At most so many members of one power domain; less than all of them only if that is possible."""
+        self._uses_lsh = settings.members is Locality.LOCALITY
+        self._leads_local = settings.leaders is Locality.LOCALITY
+        self._buckets = selector.family.buckets(selector.node_vectors(epoch, table)[self._rows])
+        self._answers: dict[GroupId, tuple[NodeId, ...]] = {}
+
+    def members(self, group: GroupId) -> tuple[NodeId, ...]:
+        """The group's members in rank order."""
+        answer = self._answers.get(group)
+        if answer is None:
+            answer = self._answers[group] = self._select(group)
+        return answer
+
+    def all_members(self) -> dict[GroupId, tuple[NodeId, ...]]:
+        return {group: self.members(group) for group in self._selector.groups}
+
+    def candidates(self, group: GroupId) -> tuple[NodeId, ...]:
+        """The nodes that share a bucket with the centre of the group's cluster, by id."""
+        sharing = self._sharing(self._selector.centre_row(group, self._epoch))
+        return self._names(sharing.tolist())
+
+    def _select(self, group: GroupId) -> tuple[NodeId, ...]:
+        selector = self._selector
+        key = selector.key(group, self._epoch)
+        hashes = chain_each(key, self._words)
+        draft = Draft(self._domains, self.cap)
+        local: list[int] = []
+        if group in selector.watched:
+            centre_row = selector.centre_row(group, self._epoch)
+            squared = squared_distances(self._places, selector.device_places[centre_row])
+            if self._uses_lsh:
+                self._take_local(draft, centre_row, squared, hashes)
+                local = list(draft.chosen)
+            draft.take(lowest_first(hashes), self.size)
+            if not self._leads_local:
+                local = []
+            elif not self._uses_lsh:
+                local = nearest_first(np.array(draft.chosen, dtype=np.int64), squared, hashes)[: self._local]
+        else:
+            draft.take(lowest_first(hashes), self.size)
+        others = [position for position in draft.chosen if position not in local]
+        ranked = self._names(by_hash(local, hashes) + by_hash(others, hashes))
+        return ranked if len(ranked) == self.size else ranked + self._absent(key, self.size - len(ranked))
+
+    def _take_local(self, draft: Draft, centre_row: int, squared: Integers, hashes: Words) -> None:
+        """The majority near the centre, borrowing from the candidates of its neighbours."""
+        draft.take(nearest_first(self._sharing(centre_row), squared, hashes), self._local)
+        if len(draft.chosen) < self._local:
+            for neighbour in self._selector.neighbour_rows(centre_row):
+                draft.take(nearest_first(self._sharing(neighbour), squared, hashes), self._local)
+
+    def _sharing(self, device_row: int) -> Integers:
+        """The positions of the nodes that share a bucket with a device."""
+        selector = self._selector
+        return selector.family.sharing(self._buckets, selector.device_buckets[:, device_row])
+
+    def _names(self, positions: list[int]) -> tuple[NodeId, ...]:
+        ids = self._selector.node_ids
+        return tuple(ids[row] for row in self._rows[positions].tolist())
+
+    def _absent(self, key: int, count: int) -> tuple[NodeId, ...]:
+        """Nodes that are not alive, by hash, for the places that those alive cannot fill."""
+        selector = self._selector
+        rows = np.setdiff1d(np.arange(len(selector.node_ids)), self._rows)
+        order: Iterator[int] = lowest_first(chain_each(key, selector.node_words[rows]))
+        return tuple(selector.node_ids[int(rows[next(order)])] for _ in range(count))
+
+
+def select(
+    plan: Plan, group: GroupId, epoch: int, alive: Collection[NodeId], table: Table
+) -> tuple[NodeId, ...]:
+    """One group's members in rank order. Whoever asks more than once keeps a Selector."""
+    return Selector(plan).select(group, epoch, alive, table)
+
+
+def _domain_numbers(domains: list[str | None]) -> list[int]:
+    """A number per node that is equal exactly for nodes of one domain."""
+    names = sorted({name for name in domains if name is not None})
+    number_of = {name: number for number, name in enumerate(names)}
+    return [len(names) + row if name is None else number_of[name] for row, name in enumerate(domains)]
