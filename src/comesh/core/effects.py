@@ -23,6 +23,21 @@ class Send(Effect, frozen=True):
     message: Message
 
 
+class Persist(Effect, frozen=True):
+    """Flush to disk before any later effect of this list is performed."""
+
+    record: "Record"
+
+
+class BootRaised(msgspec.Struct, frozen=True, gc=False):
+    """This process speaks as this boot from now on."""
+
+    boot: int
+
+
+Record = BootRaised
+
+
 class SetTimer(Effect, frozen=True):
     """Fire after this long. Replaces a pending timer of the same name."""
 

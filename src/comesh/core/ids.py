@@ -4,9 +4,12 @@ Ids come from the deployment document and match `[a-z][a-z0-9_]*`. They are text
 index into a list would be shorter, but two nodes at different deployment versions would disagree on it.
 """
 
-from typing import NewType
+from typing import Annotated, NewType
 
 import msgspec
+
+Counter = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""Checked when it comes from the wire."""
 
 NodeId = NewType("NodeId", str)
 DeviceId = NewType("DeviceId", str)
@@ -22,9 +25,9 @@ class Incarnation(msgspec.Struct, frozen=True, array_like=True, order=True, gc=F
     when a living node has to contradict a rumour of its death.
     """
 
-    boot: int
-    nonce: int
-    refutation: int = 0
+    boot: Counter
+    nonce: Counter
+    refutation: Counter = 0
 
     @property
     def life(self) -> tuple[int, int]:

@@ -42,9 +42,6 @@ class Notice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     value: bytes
 
 
-Rumour = MemberUpdate | Notice
-
-
 class Rumours(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What rides on every membership message: a bounded number of each kind."""
 
@@ -73,10 +70,11 @@ class Ack(_Message, frozen=True, tag=2):
 
 
 class PingRequest(_Message, frozen=True, tag=3):
-    """I can't reach target: would you try, and pass its Ack on to me?"""
+    """I can't reach target: would you try for wait_ms, and pass its Ack on to me, or a Nack?"""
 
     number: int
     target: NodeId
+    wait_ms: float
     rumours: Rumours
 
 
@@ -95,7 +93,20 @@ class Exchange(_Message, frozen=True, tag=5):
     answer: bool = False
 
 
-Message = Ping | Ack | PingRequest | Gossip | Exchange
+class Nack(_Message, frozen=True, tag=6):
+    """I tried for you, and got no answer either (but you reached me: doubt the target, not yourself)."""
+
+    number: int
+
+
+class Doubled(_Message, frozen=True, tag=7):
+    """A younger life of your name spoke to me heard_ago_ms ago: two processes share one name."""
+
+    younger: Incarnation
+    heard_ago_ms: float
+
+
+Message = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):

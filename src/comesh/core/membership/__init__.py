@@ -1,0 +1,12 @@
+"""Who is there: Medley, a SWIM in which near nodes are probed more often (protocol.md, section 8).
+
+Read in this order: settings (every knob with its formula), roster (the nodes of a deployment and how near
+they are), table (what one node believes of each), bag (whom to probe next), suspicion, health,
+round_trips, rumours (what rides on messages), notices (opaque payloads), medley (joins them).
+"""
+
+from comesh.core.membership.medley import Medley
+from comesh.core.membership.roster import Roster
+from comesh.core.membership.settings import MembershipSettings
+
+__all__ = ["Medley", "MembershipSettings", "Roster"]

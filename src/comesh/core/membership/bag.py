@@ -1,0 +1,106 @@
+"""Whom to probe next: near nodes more often, and everyone within a bounded time.
+
+Every other probe goes to the node's ward, the next living node in the ring, so that each node is probed
+by its guard at least every second period: that bounds the time until a crash is first noticed, for any
+mesh size. The probes between come from a bag: one slot for every other node, and as many slots again
+shared out by weight (1 / distance^m), each node's slots spread evenly from a random start. A bag that is
+empty is filled anew, so everyone is probed once per bag.
+"""
+
+import math
+from array import array
+
+from comesh.core.draws import Draws
+from comesh.core.membership.roster import Roster
+from comesh.core.membership.settings import MembershipSettings
+from comesh.core.membership.table import Table
+
+MOST_SHARE = 4
+"""No node gets more than a quarter of the bag, however near."""
+
+
+class Bag:
+    __slots__ = ("_at", "_counts", "_draws", "_order", "_own", "_roster", "_turn", "_wards")
+
+    def __init__(self, roster: Roster, own: int, settings: MembershipSettings, draws: Draws) -> None:
+        self._roster = roster
+        self._own = own
+        self._draws = draws
+        self._wards = settings.spatial
+        self._counts = array("H", self._slots(settings))
+        self._order = array("H")
+        self._at = 0
+        self._turn = draws.below(2)
+
+    @property
+    def size(self) -> int:
+        """Probes from the bag until everyone had one."""
+        return sum(self._counts)
+
+    def next_target(self, table: Table) -> int | None:
+        """A living node to probe, or None where this node is alone."""
+        self._turn ^= 1
+        if self._turn and self._wards:
+            return self.ward(table)
+        return self._draw(table)
+
+    def ward(self, table: Table) -> int | None:
+        """The next living node after this one in the ring."""
+        ring = self._roster.ring
+        at = self._roster.ring_position[self._own]
+        for step in range(1, len(ring)):
+            number = ring[(at + step) % len(ring)]
+            if table.is_living(number):
+                return number
+        return None
+
+    def some(self, count: int, table: Table, *, but: int) -> list[int]:
+        """Up to count different living nodes, drawn by weight."""
+        if not self._order:
+            self._fill()
+        chosen: list[int] = []
+        if not self._order:
+            return chosen
+        for _ in range(8 * count):
+            number = self._order[self._draws.below(len(self._order))]
+            if number != but and number not in chosen and table.is_living(number):
+                chosen.append(number)
+                if len(chosen) == count:
+                    break
+        return chosen
+
+    def _draw(self, table: Table) -> int | None:
+        for _ in range(2 * len(self._counts)):
+            if self._at >= len(self._order):
+                self._fill()
+                if not self._order:
+                    return None
+            number = self._order[self._at]
+            self._at += 1
+            if table.is_living(number):
+                return number
+        return None
+
+    def _fill(self) -> None:
+        keyed: list[tuple[float, int]] = []
+        for number, count in enumerate(self._counts):
+            if count:
+                start = self._draws.unit()
+                keyed.extend(((start + turn) / count, number) for turn in range(count))
+        keyed.sort()
+        self._order = array("H", [number for _, number in keyed])
+        self._at = 0
+
+    def _slots(self, settings: MembershipSettings) -> list[int]:
+        others = len(self._roster) - 1
+        counts = [1] * len(self._roster)
+        counts[self._own] = 0
+        if not settings.spatial or others < 1:
+            return counts
+        weights = self._roster.weights(self._own, settings.exponent)
+        total = math.fsum(weights)
+        most = max(1, 2 * others // MOST_SHARE)
+        for number, weight in enumerate(weights):
+            if weight:
+                counts[number] = min(most, 1 + int(others * weight / total))
+        return counts

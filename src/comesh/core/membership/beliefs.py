@@ -1,0 +1,133 @@
+"""What a node comes to believe of the others, and what it passes on.
+
+Rules:
+- A rumour counts if it overrides the entry in the table (table.py says when); it is then passed on.
+- That a member of the deployment is alive for the first time is no news: everyone presumed it.
+- A suspicion that nobody refutes in time (suspicion.py) becomes a death.
+"""
+
+from comesh.core.effects import MemberChanged, NoticeLearned, Refused
+from comesh.core.events import Timer
+from comesh.core.ids import NEVER, Incarnation, NodeId
+from comesh.core.membership.notices import Board
+from comesh.core.membership.rumours import RumourQueue
+from comesh.core.membership.settings import MembershipSettings
+from comesh.core.membership.suspicion import Suspicion
+from comesh.core.membership.table import Table
+from comesh.core.messages import MemberState, MemberUpdate, Notice
+from comesh.core.step import Step
+
+
+class Beliefs:
+    __slots__ = ("_own", "_roster", "_settings", "_suspicions", "board", "queue", "table")
+
+    def __init__(self, own: NodeId, table: Table, settings: MembershipSettings) -> None:
+        self._own = own
+        self._roster = table.roster
+        self._settings = settings
+        self._suspicions: dict[int, Suspicion] = {}
+        self.table = table
+        self.queue = RumourQueue()
+        self.board = Board()
+
+    @property
+    def sends(self) -> int:
+        return self._settings.sends(self.table.living)
+
+    @property
+    def fresh(self) -> bool:
+        """Is there news that should be pushed?"""
+        return self.queue.fresh(self._settings.pushes(self.table.living))
+
+    def hear(self, number: int, incarnation: Incarnation, step: Step) -> None:
+        """A member's own voice. Raises its entry, but never overrides a rumour at the same incarnation."""
+        if self.table.compare(number, incarnation, MemberState.ALIVE) > 0:
+            update = MemberUpdate(self._roster.ids[number], MemberState.ALIVE, incarnation)
+            self.learn(number, update, step)
+        if self.table.incarnation(number).life == incarnation.life:
+            self.table.heard_ms[number] = step.now_ms
+
+    def learn(self, number: int, update: MemberUpdate, step: Step) -> bool:
+        """Take in a rumour about another member. True if it changed anything."""
+        order = self.table.compare(number, update.incarnation, update.state)
+        if order < 0:
+            return False
+        if order == 0:
+            return self._confirm(number, update, step)
+        before = self.table.state(number)
+        was = self.table.incarnation(number)
+        self.table.set(number, update.incarnation, update.state)
+        if number in self._suspicions:
+            del self._suspicions[number]
+            step.cancel_timer(_expiry(number))
+        if update.state == MemberState.SUSPECT:
+            self._suspect(number, update, step)
+        if was == NEVER and update.state == MemberState.ALIVE:
+            return True
+        self.queue.members.put(update.node, update)
+        if (before, was.life) != (update.state, update.incarnation.life):
+            self._tell(update, before, was, step)
+        return True
+
+    def learn_notice(self, notice: Notice, sender: NodeId | None, step: Step) -> str | None:
+        """Take in a notice, from a peer or (sender None) from this node itself. Why not, or None."""
+        if not self.board.is_news(notice):
+            return None
+        why_not = self.board.why_not(notice)
+        if why_not is not None:
+            if sender is not None:
+                step.observe(Refused(sender, why_not))
+            return why_not
+        self.board.put(notice)
+        self.queue.notices.put(notice.key, notice)
+        if sender is not None:
+            step.observe(NoticeLearned(notice.key, notice.version, notice.value))
+        return None
+
+    def on_expiry(self, number: int, step: Step) -> None:
+        """A suspicion's time is over: the member is dead to this node."""
+        suspicion = self._suspicions.get(number)
+        if suspicion is None:
+            return
+        node = self._roster.ids[number]
+        self.learn(number, MemberUpdate(node, MemberState.DEAD, suspicion.incarnation, self._own), step)
+
+    def _suspect(self, number: int, update: MemberUpdate, step: Step) -> None:
+        shortest_ms = self._settings.suspicion_ms(self.table.living)
+        suspicion = Suspicion(
+            incarnation=update.incarnation,
+            began_ms=step.now_ms,
+            shortest_ms=shortest_ms,
+            longest_ms=shortest_ms * self._settings.suspicion_stretch,
+            needed=max(0, min(self._settings.confirmations, self.table.living - 3)),
+        )
+        if update.by is not None:
+            suspicion.confirm(update.by)
+        self._suspicions[number] = suspicion
+        step.set_timer(_expiry(number), suspicion.left_ms(step.now_ms))
+
+    def _confirm(self, number: int, update: MemberUpdate, step: Step) -> bool:
+        suspicion = self._suspicions.get(number)
+        if suspicion is None or update.by is None or not suspicion.confirm(update.by):
+            return False
+        self.queue.members.put(update.node, update)
+        step.set_timer(_expiry(number), suspicion.left_ms(step.now_ms))
+        return True
+
+    def _tell(self, update: MemberUpdate, before: MemberState, was: Incarnation, step: Step) -> None:
+        match update.state:
+            case MemberState.ALIVE if was.life != update.incarnation.life:
+                why = "started anew"
+            case MemberState.ALIVE:
+                why = f"was {before.name.lower()}, and contradicts"
+            case MemberState.SUSPECT:
+                why = f"{update.by or 'somebody'} got no answer"
+            case MemberState.DEAD:
+                why = "no contradiction in time"
+            case MemberState.LEFT:
+                why = "left in good order"
+        step.observe(MemberChanged(update.node, update.state.name.lower(), update.incarnation, why))
+
+
+def _expiry(number: int) -> Timer:
+    return Timer("membership", "suspicion", number)

@@ -1,0 +1,25 @@
+"""Lifeguard's self-doubt: a node that gets few answers first doubts itself, and becomes slower to accuse.
+
+A score from 0 (well) to 8; timeouts and the probing period are stretched by (1 + score).
+"""
+
+MOST = 8
+
+
+class Health:
+    __slots__ = ("score",)
+
+    def __init__(self) -> None:
+        self.score = 0
+
+    def better(self) -> None:
+        """A probe was answered."""
+        if self.score:
+            self.score -= 1
+
+    def worse(self, by: int = 1) -> None:
+        """A probe failed, helpers kept silent, or others had to be told that this node lives."""
+        self.score = min(MOST, self.score + by)
+
+    def stretch(self, duration_ms: float) -> float:
+        return duration_ms * (1 + self.score)

@@ -1,0 +1,389 @@
+"""Medley: the membership service of one node. It joins probing, gossip, exchange, joining and leaving.
+
+A node that starts compares tables with its seeds first. What the mesh remembers of its own name decides
+how it goes on:
+
+- nothing, or an older life of it: it simply speaks, and is heard as a new life;
+- a younger life than its own (a wiped disk, or a copied one): still joining, it takes the next boot
+  number above, so that the process that started last has the highest;
+- once joined, a younger life of its name can only be another process. When a witness has heard that
+  other one directly since this one started, this one stops and says why. Rumour alone is no proof
+  (it may remember the dead): without a witness in time the node takes the next boot number above.
+
+Numbers of members are the roster's; they never leave the process.
+"""
+
+from collections.abc import Sequence
+
+from comesh.core.draws import Draws
+from comesh.core.effects import BootRaised, MemberChanged, Persist, Refused, Stop
+from comesh.core.events import MessageReceived, NoticePosted, Started, Timer
+from comesh.core.ids import NEVER, Incarnation, NodeId
+from comesh.core.membership.beliefs import Beliefs
+from comesh.core.membership.probing import PERIOD, Prober
+from comesh.core.membership.roster import Roster
+from comesh.core.membership.settings import MembershipSettings
+from comesh.core.membership.table import Table
+from comesh.core.messages import (
+    Ack,
+    Doubled,
+    Exchange,
+    Gossip,
+    MemberState,
+    MemberUpdate,
+    Nack,
+    Notice,
+    Ping,
+    PingRequest,
+    Rumours,
+)
+from comesh.core.step import Step
+
+GOSSIP = Timer("membership", "gossip")
+EXCHANGE = Timer("membership", "exchange")
+JOIN = Timer("membership", "join")
+RIVAL = Timer("membership", "rival")
+LEAVE = Timer("membership", "leave")
+
+JOIN_PARTNERS = 5
+MOST_JOIN_PERIODS = 30
+"""Between tries to join: one period, doubling up to this."""
+RIVAL_PERIODS = 6
+"""How long a joined node waits for a witness that another process has its name."""
+WITNESS_MARGIN_PERIODS = 2
+"""A message may be this late and still not be taken for a sign of life after this node's start."""
+LEAVE_ROUNDS = 5
+"""Gossip rounds in which a leaving node says so before it stops."""
+
+_WORD = (1 << 64) - 1
+
+MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled
+
+
+class Medley:
+    def __init__(
+        self,
+        *,
+        own: NodeId,
+        roster: Roster,
+        settings: MembershipSettings,
+        draws: Draws,
+        seeds: Sequence[NodeId] = (),
+        table: Table | None = None,
+    ) -> None:
+        """seeds: whom to ask first, else near nodes; table: what is known beforehand (simulations)."""
+        self._own = own
+        self._roster = roster
+        self._settings = settings
+        self._draws = draws
+        self._seeds = tuple(seed for seed in seeds if seed != own)
+        self._number = roster.index[own]
+        self.beliefs = Beliefs(own, table or Table(roster), settings)
+        self.prober = Prober(own, roster, self.beliefs, settings, draws)
+        self.incarnation: Incarnation = NEVER
+        self._started_ms = 0.0
+        self._joined = False
+        self._join_periods = 1
+        self._leaving = False
+        self._gossiping = False
+        self._rival: Incarnation | None = None
+        self._living: tuple[int, tuple[NodeId, ...]] = (-1, ())
+
+    # -- what others may ask -------------------------------------------------------------------------
+
+    @property
+    def joined(self) -> bool:
+        return self._joined
+
+    @property
+    def living(self) -> tuple[NodeId, ...]:
+        """Nodes believed to be there (a suspect still is), in id order, this one included."""
+        table = self.beliefs.table
+        if self._living[0] != table.version:
+            ids = tuple(self._roster.ids[number] for number in table.living_numbers())
+            self._living = (table.version, ids)
+        return self._living[1]
+
+    def round_trip_ms(self, node: NodeId) -> float | None:
+        return self.prober.round_trips.estimate_ms(self._roster.index[node])
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def on_started(self, event: Started, step: Step) -> None:
+        self.incarnation = Incarnation(event.boot, event.nonce)
+        self._started_ms = step.now_ms
+        table = self.beliefs.table
+        self._joined = table.incarnation(self._number) == self.incarnation
+        if table.compare(self._number, self.incarnation, MemberState.ALIVE) > 0:
+            table.set(self._number, self.incarnation, MemberState.ALIVE)
+        step.set_timer(PERIOD, self._draws.unit() * self._settings.period_ms)
+        step.set_timer(EXCHANGE, self._draws.unit() * self._settings.exchange_ms)
+        if not self._joined:
+            self._join(step)
+
+    def on_message(self, event: MessageReceived, message: MembershipMessage, step: Step) -> None:
+        sender = self._roster.index.get(event.sender)
+        if sender is None or sender == self._number:
+            if sender is None:
+                step.observe(Refused(event.sender, "not a node of this deployment version"))
+                return
+            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, event.incarnation), step)
+            return
+        table = self.beliefs.table
+        if table.is_plainly(sender, event.incarnation):
+            table.heard_ms[sender] = step.now_ms
+        elif not self._hear_oddly(sender, event, message, step):
+            return
+        self._on_membership(sender, event, message, step)
+        if not self._gossiping and self.beliefs.fresh:
+            self._gossip_after(self._draws.unit() * self._settings.gossip_ms, step)
+
+    def on_timer(self, timer: Timer, step: Step) -> None:
+        if timer.what == "no_answer":
+            self.prober.on_no_answer(int(timer.of), self.incarnation, step)
+        elif timer.what == "suspicion":
+            self.beliefs.on_expiry(int(timer.of), step)
+        elif timer == PERIOD:
+            self.prober.on_period(self.incarnation, step)
+        elif timer == GOSSIP:
+            self._on_gossip_round(step)
+        elif timer == EXCHANGE:
+            self._on_exchange_due(step)
+        elif timer == JOIN:
+            self._join(step)
+        elif timer == RIVAL:
+            self._on_no_witness(step)
+        elif timer == LEAVE:
+            step.do(Stop("left the mesh, as asked"))
+        if not self._gossiping and self.beliefs.fresh:
+            self._gossip_after(0.0, step)
+
+    def on_notice(self, event: NoticePosted, step: Step) -> None:
+        """This node has something that all should know."""
+        why_not = self.beliefs.learn_notice(Notice(event.key, event.version, event.value), None, step)
+        if why_not is not None:
+            step.observe(Refused(self._own, why_not))
+        elif not self._gossiping and self.beliefs.fresh:
+            self._gossip_after(0.0, step)
+
+    def on_leave(self, step: Step) -> None:
+        self._leaving = True
+        self.beliefs.table.set(self._number, self.incarnation, MemberState.LEFT)
+        self._announce(step)
+        step.cancel_timer(PERIOD)
+        step.set_timer(LEAVE, LEAVE_ROUNDS * self._settings.gossip_ms)
+
+    # -- messages ------------------------------------------------------------------------------------
+
+    def _on_membership(
+        self, sender: int, event: MessageReceived, message: MembershipMessage, step: Step
+    ) -> None:
+        match message:
+            case Ping():
+                self._take(message.rumours, event.sender, step)
+                rumours = self.beliefs.queue.take(self.beliefs.sends, self._warning(sender))
+                step.send(event.sender, self.incarnation, Ack(message.number, rumours))
+            case Ack():
+                self._take(message.rumours, event.sender, step)
+                self.prober.on_ack(sender, event.incarnation, message, self.incarnation, step)
+            case PingRequest():
+                self._take(message.rumours, event.sender, step)
+                self.prober.on_request(event.sender, message, self.incarnation, step)
+            case Gossip():
+                self._take(message.rumours, event.sender, step)
+            case Exchange():
+                self._on_exchange(event.sender, message, step)
+            case Nack():
+                self.prober.on_nack(message)
+            case Doubled():
+                self._on_doubled(message, step)
+
+    def _hear_oddly(
+        self, sender: int, event: MessageReceived, message: MembershipMessage, step: Step
+    ) -> bool:
+        """A voice that does not fit the table. False: a voice of the past, not to be listened to."""
+        table = self.beliefs.table
+        known = table.incarnation(sender)
+        if event.incarnation.life < known.life:
+            heard_ms = table.heard_ms[sender]
+            if heard_ms > float("-inf"):
+                step.send(event.sender, self.incarnation, Doubled(known, step.now_ms - heard_ms))
+            else:
+                self._tell(event.sender, table.update(sender), step)
+            return isinstance(message, Exchange)
+        self.beliefs.hear(sender, event.incarnation, step)
+        if table.state(sender) == MemberState.DEAD and not isinstance(message, Ping):
+            self._tell(event.sender, table.update(sender), step)
+        return True
+
+    def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
+        for update in rumours.members:
+            self._learn(update, sender, step)
+        for notice in rumours.notices:
+            self.beliefs.learn_notice(notice, sender, step)
+
+    def _learn(self, update: MemberUpdate, sender: NodeId, step: Step) -> None:
+        number = self._roster.index.get(update.node)
+        if number is None:
+            step.observe(Refused(sender, "a rumour about a node that is not of this deployment version"))
+        elif number == self._number:
+            self._on_self(update, step)
+        elif self.beliefs.learn(number, update, step) and update.state == MemberState.SUSPECT:
+            self.prober.confirm(number, self.incarnation, step)
+
+    def _warning(self, member: int) -> MemberUpdate | None:
+        """What a member must hear about itself so that it can contradict."""
+        table = self.beliefs.table
+        state = table.state(member)
+        return table.update(member) if state in (MemberState.SUSPECT, MemberState.DEAD) else None
+
+    def _tell(self, node: NodeId, update: MemberUpdate, step: Step) -> None:
+        step.send(node, self.incarnation, Gossip(Rumours((update,))))
+
+    # -- news ----------------------------------------------------------------------------------------
+
+    def _gossip_after(self, delay_ms: float, step: Step) -> None:
+        self._gossiping = True
+        step.set_timer(GOSSIP, delay_ms)
+
+    def _on_gossip_round(self, step: Step) -> None:
+        self._gossiping = False
+        for number in self._partners(self._settings.fanout):
+            rumours = self.beliefs.queue.take(self.beliefs.sends)
+            if not rumours.members and not rumours.notices:
+                return
+            step.send(self._roster.ids[number], self.incarnation, Gossip(rumours))
+        if self.beliefs.fresh:
+            self._gossip_after(self._settings.gossip_ms, step)
+
+    def _partners(self, count: int) -> list[int]:
+        """Living nodes to talk to: near ones, and one from anywhere so that news crosses the mesh."""
+        chosen = self.prober.bag.some(count - 1, self.beliefs.table, but=self._number)
+        for _ in range(8):
+            number = self._draws.below(len(self._roster))
+            if number != self._number and number not in chosen and self.beliefs.table.is_living(number):
+                return [*chosen, number]
+        return chosen
+
+    def _announce(self, step: Step) -> None:
+        """Say at once what is true of this node now."""
+        self.beliefs.queue.members.put(self._own, self.beliefs.table.update(self._number))
+        self._gossip_after(0.0, step)
+
+    # -- the whole table -----------------------------------------------------------------------------
+
+    @property
+    def _digest(self) -> int:
+        return (self.beliefs.table.digest + self.beliefs.board.digest) & _WORD
+
+    def _on_exchange_due(self, step: Step) -> None:
+        """Compare with one living node, and as often with one that is believed dead: it may be back."""
+        partners = self._partners(1)
+        gone = self.beliefs.table.gone_numbers()
+        if gone and self._draws.chance(0.5):
+            partners = [self._draws.choice(gone)]
+        for number in partners:
+            step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
+        step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
+
+    def _on_exchange(self, sender: NodeId, theirs: Exchange, step: Step) -> None:
+        if theirs.members is None:
+            if theirs.answer:
+                self._become_joined(step)
+            elif theirs.digest == self._digest:
+                step.send(sender, self.incarnation, Exchange(theirs.digest, answer=True))
+            else:
+                members = tuple(self.beliefs.table.updates())
+                notices = tuple(self.beliefs.board)
+                step.send(sender, self.incarnation, Exchange(self._digest, members, notices))
+            return
+        news = None if theirs.answer else self._news_for(theirs)
+        self._take(Rumours(theirs.members, theirs.notices), sender, step)
+        if news is not None:
+            own = self.beliefs.table.update(self._number)
+            members = (own, *(update for update in news.members if update.node != self._own))
+            answer = Exchange(self._digest, members, news.notices, answer=True)
+            step.send(sender, self.incarnation, answer)
+        self._become_joined(step)
+
+    def _news_for(self, theirs: Exchange) -> Rumours:
+        """What this node knows and the other did not, before learning from it."""
+        told = {update.node: (update.incarnation, update.state) for update in theirs.members or ()}
+        posted = {notice.key: notice.version for notice in theirs.notices}
+        members = tuple(
+            update
+            for update in self.beliefs.table.updates()
+            if (update.incarnation, update.state) > told.get(update.node, (NEVER, MemberState.ALIVE))
+        )
+        notices = tuple(n for n in self.beliefs.board if n.version > posted.get(n.key, -1))
+        return Rumours(members, notices)
+
+    # -- this node itself ----------------------------------------------------------------------------
+
+    def _join(self, step: Step) -> None:
+        if self._joined:
+            return
+        partners = [self._roster.index[seed] for seed in self._seeds if seed in self._roster.index]
+        for number in partners or self._partners(JOIN_PARTNERS):
+            step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
+        step.set_timer(JOIN, self._join_periods * self._settings.period_ms)
+        self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
+
+    def _become_joined(self, step: Step) -> None:
+        if not self._joined:
+            self._joined = True
+            step.cancel_timer(JOIN)
+            step.observe(MemberChanged(self._own, "alive", self.incarnation, "joined"))
+
+    def _on_self(self, rumour: MemberUpdate, step: Step) -> None:
+        """Somebody says something about this node."""
+        if self._leaving or rumour.incarnation.life < self.incarnation.life:
+            return
+        if rumour.incarnation.life == self.incarnation.life:
+            if (
+                rumour.state > MemberState.ALIVE
+                and rumour.incarnation.refutation >= self.incarnation.refutation
+            ):
+                self._refute(rumour.incarnation.refutation, step)
+        elif not self._joined or rumour.state > MemberState.SUSPECT:
+            self._claim_above(rumour.incarnation, step)
+        elif self._rival is None:
+            self._rival = rumour.incarnation
+            step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
+
+    def _refute(self, refutation: int, step: Step) -> None:
+        self.prober.health.worse()
+        boot, nonce = self.incarnation.life
+        self._speak_as(Incarnation(boot, nonce, refutation + 1), step)
+
+    def _claim_above(self, other: Incarnation, step: Step) -> None:
+        boot = other.boot + 1
+        step.do(Persist(BootRaised(boot)))
+        self._speak_as(Incarnation(boot, self.incarnation.nonce), step)
+
+    def _speak_as(self, incarnation: Incarnation, step: Step) -> None:
+        self.incarnation = incarnation
+        self.beliefs.table.set(self._number, incarnation, MemberState.ALIVE)
+        self._announce(step)
+
+    def _on_doubled(self, message: Doubled, step: Step) -> None:
+        """A witness heard a younger life of this node's name."""
+        if message.younger.life <= self.incarnation.life:
+            return
+        up_ms = step.now_ms - self._started_ms
+        margin_ms = WITNESS_MARGIN_PERIODS * self._settings.period_ms
+        if self._joined and message.heard_ago_ms + margin_ms < up_ms:
+            step.do(
+                Stop(
+                    f"another process runs as node '{self._own}' and is younger (boot "
+                    f"{message.younger.boot}, this one is boot {self.incarnation.boot}). Was the disk or "
+                    "SD card copied? Give one of the two its own node id, then start it again."
+                )
+            )
+        else:
+            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
+
+    def _on_no_witness(self, step: Step) -> None:
+        rival, self._rival = self._rival, None
+        if rival is not None and rival.life > self.incarnation.life:
+            self._claim_above(rival, step)

@@ -1,0 +1,56 @@
+"""Opaque payloads that reach every node: device status, installed configs, deployment versions.
+
+A notice has a key, a version and bytes; the higher version of a key stays. What the bytes mean is their
+owner's affair. The board's digest joins that of the table, so that an exchange brings what was missed.
+"""
+
+from collections.abc import Iterator
+
+from comesh.core.draws import mix64
+from comesh.core.membership.roster import hash_text
+from comesh.core.messages import Notice
+
+MOST_NOTICES = 65_536
+MOST_VALUE_BYTES = 1024
+MOST_KEY_CHARACTERS = 128
+
+_WORD = (1 << 64) - 1
+
+
+class Board:
+    __slots__ = ("_notices", "digest")
+
+    def __init__(self) -> None:
+        self._notices: dict[str, Notice] = {}
+        self.digest = 0
+
+    def __iter__(self) -> Iterator[Notice]:
+        return iter(self._notices.values())
+
+    def get(self, key: str) -> Notice | None:
+        return self._notices.get(key)
+
+    def is_news(self, notice: Notice) -> bool:
+        known = self._notices.get(notice.key)
+        return known is None or notice.version > known.version
+
+    def why_not(self, notice: Notice) -> str | None:
+        """What is wrong with a notice, or None."""
+        if len(notice.key) > MOST_KEY_CHARACTERS:
+            return f"a notice's key has {len(notice.key)} characters, more than {MOST_KEY_CHARACTERS}"
+        if len(notice.value) > MOST_VALUE_BYTES:
+            return f"notice {notice.key!r} has {len(notice.value)} bytes, more than {MOST_VALUE_BYTES}"
+        if notice.key not in self._notices and len(self._notices) >= MOST_NOTICES:
+            return f"there are {MOST_NOTICES} notices already"
+        return None
+
+    def put(self, notice: Notice) -> None:
+        known = self._notices.get(notice.key)
+        if known is not None:
+            self.digest = (self.digest - _summand(known)) & _WORD
+        self._notices[notice.key] = notice
+        self.digest = (self.digest + _summand(notice)) & _WORD
+
+
+def _summand(notice: Notice) -> int:
+    return mix64(hash_text(notice.key) ^ mix64(notice.version & _WORD))

@@ -1,0 +1,197 @@
+"""Probes: ask a member directly, then through others, then suspect it.
+
+    period starts -> Ping -> (no Ack within the estimated round trip) -> PingRequest to three near nodes
+    -> (no Ack through them either) -> suspect
+
+The suspect's ring neighbours hear of it at once and look for themselves, so that within a round trip a
+suspicion is either confirmed by several nodes or contradicted by the suspect.
+"""
+
+import msgspec
+
+from comesh.core.draws import Draws
+from comesh.core.events import Timer
+from comesh.core.ids import Incarnation, NodeId
+from comesh.core.membership.bag import Bag
+from comesh.core.membership.beliefs import Beliefs
+from comesh.core.membership.health import Health
+from comesh.core.membership.roster import Roster
+from comesh.core.membership.round_trips import RoundTrips
+from comesh.core.membership.settings import MembershipSettings
+from comesh.core.messages import Ack, Gossip, MemberState, MemberUpdate, Nack, Ping, PingRequest
+from comesh.core.step import Step
+
+MOST_PROBES = 1024
+"""Probes under way at once, those for others included; further requests are not taken on."""
+CONFIRMERS_EACH_WAY = 2
+"""Ring neighbours on each side of a suspect that look for themselves."""
+
+PERIOD = Timer("membership", "period")
+
+
+class Probe(msgspec.Struct):
+    """One probe under way. asker: the node on whose behalf it is, with its own number for it."""
+
+    target: int
+    sent_ms: float
+    wait_ms: float
+    asker: NodeId | None = None
+    asker_number: int = 0
+    helpers: int = 0
+    nacks: int = 0
+
+
+class Prober:
+    __slots__ = (
+        "_beliefs",
+        "_number",
+        "_own",
+        "_probes",
+        "_roster",
+        "_settings",
+        "bag",
+        "health",
+        "round_trips",
+    )
+
+    def __init__(
+        self, own: NodeId, roster: Roster, beliefs: Beliefs, settings: MembershipSettings, draws: Draws
+    ) -> None:
+        self._own = own
+        self._roster = roster
+        self._beliefs = beliefs
+        self._settings = settings
+        self._number = 0
+        self._probes: dict[int, Probe] = {}
+        self.bag = Bag(roster, roster.index[own], settings, draws)
+        self.health = Health()
+        self.round_trips = RoundTrips(len(roster))
+
+    def on_period(self, incarnation: Incarnation, step: Step) -> None:
+        target = self.bag.next_target(self._beliefs.table)
+        if target is not None:
+            self.probe(target, incarnation, step)
+        step.set_timer(PERIOD, self.health.stretch(self._settings.period_ms))
+
+    def probe(self, target: int, incarnation: Incarnation, step: Step) -> None:
+        """Ask a member whether it is there."""
+        wait_ms = self.round_trips.timeout_ms(
+            target, self._settings.least_timeout_ms, self._settings.most_timeout_ms
+        )
+        self._ping(Probe(target, step.now_ms, self.health.stretch(wait_ms)), incarnation, step)
+
+    def on_request(self, asker: NodeId, request: PingRequest, incarnation: Incarnation, step: Step) -> None:
+        """Another node cannot reach a member and wants this one to try."""
+        target = self._roster.index.get(request.target)
+        if target is None or len(self._probes) >= MOST_PROBES:
+            step.send(asker, incarnation, Nack(request.number))
+            return
+        wait_ms = min(max(request.wait_ms, 0.0), self._settings.period_ms)
+        self._ping(Probe(target, step.now_ms, wait_ms, asker, request.number), incarnation, step)
+
+    def on_ack(self, sender: int, voice: Incarnation, ack: Ack, incarnation: Incarnation, step: Step) -> None:
+        """voice is the incarnation of who sent the Ack, incarnation this node's own."""
+        probe = self._probes.get(ack.number)
+        if probe is None:
+            return
+        if ack.target is None:
+            if probe.target != sender:
+                return
+            if not probe.helpers:
+                self.round_trips.sample(sender, step.now_ms - probe.sent_ms)
+        else:
+            if self._roster.index.get(ack.target) != probe.target or ack.target_incarnation is None:
+                return
+            self._beliefs.hear(probe.target, ack.target_incarnation, step)
+        del self._probes[ack.number]
+        step.cancel_timer(_no_answer(ack.number))
+        if probe.asker is None:
+            self.health.better()
+        else:
+            target = self._roster.ids[probe.target]
+            rumours = self._beliefs.queue.take(self._beliefs.sends)
+            step.send(probe.asker, incarnation, Ack(probe.asker_number, rumours, target, voice))
+
+    def on_nack(self, nack: Nack) -> None:
+        probe = self._probes.get(nack.number)
+        if probe is not None:
+            probe.nacks += 1
+
+    def on_no_answer(self, number: int, incarnation: Incarnation, step: Step) -> None:
+        """The time for a direct answer is over, or that for one through helpers."""
+        probe = self._probes.get(number)
+        if probe is None:
+            return
+        if probe.asker is not None:
+            del self._probes[number]
+            step.send(probe.asker, incarnation, Nack(probe.asker_number))
+            return
+        if not probe.helpers and self._ask_helpers(number, probe, incarnation, step):
+            return
+        del self._probes[number]
+        self.health.worse(max(0, probe.helpers - probe.nacks) if probe.helpers else 1)
+        self._suspect(probe.target, incarnation, step)
+
+    def confirm(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
+        """Somebody suspects a member: a ring neighbour of it looks for itself."""
+        if self._roster.index[self._own] in self._confirmers(suspect):
+            self.probe(suspect, incarnation, step)
+
+    def _ping(self, probe: Probe, incarnation: Incarnation, step: Step) -> None:
+        self._number += 1
+        self._probes[self._number] = probe
+        rumours = self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target))
+        step.send(self._roster.ids[probe.target], incarnation, Ping(self._number, rumours))
+        step.set_timer(_no_answer(self._number), probe.wait_ms)
+
+    def _warning(self, target: int) -> MemberUpdate | None:
+        """What the target must hear first so that it can contradict."""
+        table = self._beliefs.table
+        return None if table.state(target) == MemberState.ALIVE else table.update(target)
+
+    def _ask_helpers(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> bool:
+        helpers = self.bag.some(self._settings.relays, self._beliefs.table, but=probe.target)
+        if not helpers:
+            return False
+        probe.helpers = len(helpers)
+        target = self._roster.ids[probe.target]
+        for helper in helpers:
+            rumours = self._beliefs.queue.take(self._beliefs.sends)
+            request = PingRequest(number, target, probe.wait_ms, rumours)
+            step.send(self._roster.ids[helper], incarnation, request)
+        step.set_timer(_no_answer(number), 2 * probe.wait_ms)
+        return True
+
+    def _suspect(self, target: int, incarnation: Incarnation, step: Step) -> None:
+        table = self._beliefs.table
+        if not table.is_living(target):
+            return
+        node = self._roster.ids[target]
+        update = MemberUpdate(node, MemberState.SUSPECT, table.incarnation(target), self._own)
+        first = table.state(target) == MemberState.ALIVE
+        self._beliefs.learn(target, update, step)
+        if not first:
+            return
+        for number in self._confirmers(target):
+            if number != self._roster.index[self._own]:
+                rumours = self._beliefs.queue.take(self._beliefs.sends, update)
+                step.send(self._roster.ids[number], incarnation, Gossip(rumours))
+
+    def _confirmers(self, suspect: int) -> list[int]:
+        """The living ring neighbours of a suspect."""
+        ring, at = self._roster.ring, self._roster.ring_position[suspect]
+        found: list[int] = []
+        for direction in (1, -1):
+            count = 0
+            for distance in range(1, len(ring)):
+                number = ring[(at + direction * distance) % len(ring)]
+                if number != suspect and self._beliefs.table.is_living(number) and number not in found:
+                    found.append(number)
+                    count += 1
+                    if count == CONFIRMERS_EACH_WAY:
+                        break
+        return found
+
+
+def _no_answer(number: int) -> Timer:
+    return Timer("membership", "no_answer", number)

@@ -1,0 +1,85 @@
+"""The nodes that a deployment names, and how near they are to each other.
+
+Immutable and the same for all nodes of one deployment version; in simulation all nodes share one object.
+Nodes are numbered in id order; the numbers never leave the process.
+
+The *ring* orders nodes along a Z-shaped walk through space (Morton order), so that ring neighbours are
+mostly near each other. Each node watches over the next living one in the ring, its *ward*.
+"""
+
+import math
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from comesh.core.ids import NodeId
+from comesh.core.plan import Place, PlannedNode
+
+_AXIS_BITS = 21
+
+
+class Roster:
+    __slots__ = ("_places_mm", "hashes", "ids", "index", "ring", "ring_position")
+
+    def __init__(self, nodes: Sequence[PlannedNode]) -> None:
+        ordered = sorted(nodes, key=lambda node: node.id)
+        self.ids: tuple[NodeId, ...] = tuple(node.id for node in ordered)
+        self.index: dict[NodeId, int] = {node_id: number for number, node_id in enumerate(self.ids)}
+        self.hashes: tuple[int, ...] = tuple(hash_text(node_id) for node_id in self.ids)
+        places = [(node.place.x_mm, node.place.y_mm, node.place.z_mm) for node in ordered]
+        self._places_mm: npt.NDArray[np.float64] = np.array(places, dtype=np.float64).reshape(-1, 3)
+        self.ring: tuple[int, ...] = _ring([node.place for node in ordered])
+        """Node numbers in ring order."""
+        self.ring_position: dict[int, int] = {number: at for at, number in enumerate(self.ring)}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def weights(self, number: int, exponent: int) -> list[float]:
+        """1 / distance^exponent from one node to each, in units of its nearest; 0 to itself.
+
+        Nodes in one place count as a thousandth of the nearest distance apart. Only correctly rounded
+        operations, so that machines agree.
+        """
+        offsets = self._places_mm - self._places_mm[number]
+        squares = offsets[:, 0] ** 2 + offsets[:, 1] ** 2 + offsets[:, 2] ** 2
+        apart = squares[squares > 0]
+        nearest = float(apart.min()) if apart.size else 1.0
+        scaled = np.maximum(squares / nearest, 1e-6)
+        distance = np.sqrt(scaled)
+        power = np.ones_like(distance)
+        for _ in range(exponent):
+            power = power * distance
+        weights: list[float] = (1.0 / power).tolist()
+        weights[number] = 0.0
+        return weights
+
+
+def hash_text(text: str) -> int:
+    """64 bits that stand for a text in digests."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def _ring(places: Sequence[Place]) -> tuple[int, ...]:
+    """Node numbers in Morton order of their places; ties in id order."""
+    if not places:
+        return ()
+    low = (
+        min(place.x_mm for place in places),
+        min(place.y_mm for place in places),
+        min(place.z_mm for place in places),
+    )
+    span = max(max(place.x_mm - low[0], place.y_mm - low[1], place.z_mm - low[2]) for place in places)
+    shift = max(0, math.frexp(span)[1] - _AXIS_BITS) if span else 0
+
+    def code(place: Place) -> int:
+        axes = (place.x_mm - low[0], place.y_mm - low[1], place.z_mm - low[2])
+        word = 0
+        for bit in range(_AXIS_BITS):
+            for axis, value in enumerate(axes):
+                word |= ((value >> shift >> bit) & 1) << (3 * bit + axis)
+        return word
+
+    return tuple(sorted(range(len(places)), key=lambda number: (code(places[number]), number)))

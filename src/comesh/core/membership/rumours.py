@@ -1,0 +1,86 @@
+"""What rides on messages: news, least-sent first, each a bounded number of times.
+
+One rumour per subject: a newer one replaces the older and starts its count anew.
+"""
+
+from typing import Generic, TypeVar
+
+from comesh.core.messages import MemberUpdate, Notice, Rumours
+
+MOST_MEMBERS_PER_MESSAGE = 8
+MOST_NOTICES_PER_MESSAGE = 4
+MOST_WAITING = 8192
+"""Of each kind. Beyond it news is not queued, and the exchange of tables has to bring it."""
+
+NO_RUMOURS = Rumours()
+
+_Item = TypeVar("_Item")
+
+
+class Waiting(Generic[_Item]):
+    """Rumours of one kind by subject, in rows by how often they were sent, oldest first in a row."""
+
+    __slots__ = ("_row_of", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, _Item]] = []
+        self._row_of: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def put(self, subject: str, item: _Item) -> None:
+        row = self._row_of.get(subject)
+        if row is not None:
+            del self._rows[row][subject]
+        elif len(self._row_of) >= MOST_WAITING:
+            return
+        if not self._rows:
+            self._rows.append({})
+        self._rows[0][subject] = item
+        self._row_of[subject] = 0
+
+    def take(self, count: int, sends: int) -> tuple[_Item, ...]:
+        """The least-sent items; one that was sent `sends` times now is forgotten."""
+        if not self._row_of:
+            return ()
+        taken: list[tuple[int, str, _Item]] = []
+        for row, items in enumerate(self._rows):
+            for subject, item in items.items():
+                if len(taken) == count:
+                    break
+                taken.append((row, subject, item))
+        for row, subject, item in taken:
+            del self._rows[row][subject]
+            if row + 1 >= sends:
+                del self._row_of[subject]
+                continue
+            if row + 1 == len(self._rows):
+                self._rows.append({})
+            self._rows[row + 1][subject] = item
+            self._row_of[subject] = row + 1
+        return tuple(item for _, _, item in taken)
+
+    def fresh(self, pushes: int) -> bool:
+        """Is there anything sent fewer than `pushes` times?"""
+        return any(self._rows[:pushes])
+
+
+class RumourQueue:
+    __slots__ = ("members", "notices")
+
+    def __init__(self) -> None:
+        self.members: Waiting[MemberUpdate] = Waiting()
+        self.notices: Waiting[Notice] = Waiting()
+
+    def take(self, sends: int, first: MemberUpdate | None = None) -> Rumours:
+        """What the next message carries; `first` is what its receiver must hear in any case."""
+        if not self.members and not self.notices and first is None:
+            return NO_RUMOURS
+        members = self.members.take(MOST_MEMBERS_PER_MESSAGE, sends)
+        if first is not None and first not in members:
+            members = (first, *members)
+        return Rumours(members, self.notices.take(MOST_NOTICES_PER_MESSAGE, sends))
+
+    def fresh(self, pushes: int) -> bool:
+        return self.members.fresh(pushes) or self.notices.fresh(pushes)

@@ -1,0 +1,61 @@
+"""Every knob of membership, with its formula beside it. Plain SWIM is a small delta of the base."""
+
+import math
+
+import msgspec
+
+
+class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
+    period_ms: float = 1000.0
+    """One probe per node and period."""
+    spatial: bool = True
+    """False: targets, helpers and gossip partners drawn uniformly, and no wards: plain SWIM."""
+    exponent: int = 3
+    """A node at distance d has the weight 1 / d^exponent."""
+    relays: int = 3
+    """How many nodes are asked to try where a direct probe got no answer."""
+    fanout: int = 3
+    """To how many nodes fresh news is pushed per gossip round."""
+    exchange_periods: int = 30
+    """Periods between comparisons of the whole table with one other node."""
+    suspicion_periods: float = 1.0
+    """Shortest suspicion, in periods, times log10 of the mesh's size."""
+    suspicion_stretch: float = 3.0
+    """Longest suspicion / shortest; independent suspicions shorten it."""
+    confirmations: int = 2
+    """How many further, independent suspicions bring it down to the shortest."""
+
+    def suspicion_ms(self, size: int) -> float:
+        """suspicion_periods x period x log10(size), never below log10(10)."""
+        return self.suspicion_periods * self.period_ms * math.log10(max(size, 10))
+
+    def sends(self, size: int) -> int:
+        """How often one node repeats a rumour: 4 x ceil(log10(size + 1)), as memberlist does."""
+        return 4 * math.ceil(math.log10(size + 1))
+
+    def pushes(self, size: int) -> int:
+        """How many of these sends are pushed at once instead of waiting for a message to ride on."""
+        return self.sends(size) // 2
+
+    @property
+    def gossip_ms(self) -> float:
+        """Between two gossip rounds while there is news: a tenth of a period."""
+        return self.period_ms / 10
+
+    @property
+    def least_timeout_ms(self) -> float:
+        """No probe gives up sooner, however near the target: a tenth of a period."""
+        return self.period_ms / 10
+
+    @property
+    def most_timeout_ms(self) -> float:
+        """Nor later; used too while a peer's round trip is unknown: half of a period."""
+        return self.period_ms / 2
+
+    @property
+    def exchange_ms(self) -> float:
+        return self.exchange_periods * self.period_ms
+
+
+SWIM = MembershipSettings(spatial=False)
+"""Uniform targets, everything else the same: what Medley is compared with."""

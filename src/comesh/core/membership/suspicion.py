@@ -1,0 +1,49 @@
+"""How long a suspected member has to prove that it lives.
+
+As in Lifeguard: the longest time at first, shrinking with the logarithm of how many others came to
+suspect it by themselves, down to the shortest. A node that cannot hear much by its own fault will find
+nobody who confirms, and so condemns slowly.
+
+    timeout = max(shortest, longest - (longest - shortest) * log(c + 1) / log(needed + 1))
+"""
+
+import math
+
+from comesh.core.ids import Incarnation, NodeId
+
+
+class Suspicion:
+    __slots__ = ("_by", "_longest_ms", "_needed", "_shortest_ms", "began_ms", "incarnation")
+
+    def __init__(
+        self,
+        *,
+        incarnation: Incarnation,
+        began_ms: float,
+        shortest_ms: float,
+        longest_ms: float,
+        needed: int,
+    ) -> None:
+        self.incarnation = incarnation
+        self.began_ms = began_ms
+        self._shortest_ms = shortest_ms
+        self._longest_ms = longest_ms
+        self._needed = needed
+        self._by: set[NodeId] = set()
+
+    def confirm(self, by: NodeId) -> bool:
+        """Somebody suspects too. True if that was news that shortens the time."""
+        if by in self._by or len(self._by) > self._needed:
+            return False
+        self._by.add(by)
+        return True
+
+    def left_ms(self, now_ms: float) -> float:
+        return max(0.0, self.began_ms + self._timeout_ms() - now_ms)
+
+    def _timeout_ms(self) -> float:
+        if self._needed < 1:
+            return self._shortest_ms
+        confirmed = max(0, len(self._by) - 1)
+        share = math.log(confirmed + 1) / math.log(self._needed + 1)
+        return max(self._shortest_ms, self._longest_ms - (self._longest_ms - self._shortest_ms) * share)

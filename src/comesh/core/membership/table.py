@@ -1,0 +1,129 @@
+"""What one node believes of every other: state and incarnation, in compact arrays.
+
+Of two rumours about a member the one with the greater (boot, nonce, refutation, state) stays, so that
+all nodes that heard the same rumours, in any order, believe the same. Members start as presumed alive at
+incarnation NEVER: the deployment says that they exist, and probing finds out who is not there.
+
+The digest is a 64-bit sum over what the table holds. Suspicions are left out: they pass by themselves.
+"""
+
+from array import array
+from collections.abc import Iterator
+
+from comesh.core.draws import mix64
+from comesh.core.ids import Incarnation
+from comesh.core.membership.roster import Roster
+from comesh.core.messages import MemberState, MemberUpdate
+
+_WORD = (1 << 64) - 1
+_NEVER_HEARD = float("-inf")
+
+
+class Table:
+    __slots__ = (
+        "_boot",
+        "_nonce",
+        "_refutation",
+        "_state",
+        "digest",
+        "heard_ms",
+        "living",
+        "roster",
+        "version",
+    )
+
+    def __init__(self, roster: Roster) -> None:
+        size = len(roster)
+        self.roster = roster
+        self._state = bytearray(size)
+        self._boot = array("Q", bytes(8 * size))
+        self._nonce = array("Q", bytes(8 * size))
+        self._refutation = array("Q", bytes(8 * size))
+        self.heard_ms = array("d", [_NEVER_HEARD]) * size
+        """When a member's own present life was last heard directly."""
+        self.digest = 0
+        self.living = size
+        """How many are alive or suspect."""
+        self.version = 0
+        """Rises when the set of living members changes."""
+
+    def copy(self) -> "Table":
+        """The same beliefs for another node."""
+        other = Table.__new__(Table)
+        other.roster = self.roster
+        other._state = self._state[:]
+        other._boot = self._boot[:]
+        other._nonce = self._nonce[:]
+        other._refutation = self._refutation[:]
+        other.heard_ms = self.heard_ms[:]
+        other.digest = self.digest
+        other.living = self.living
+        other.version = self.version
+        return other
+
+    def state(self, number: int) -> MemberState:
+        return MemberState(self._state[number])
+
+    def is_living(self, number: int) -> bool:
+        return self._state[number] <= MemberState.SUSPECT
+
+    def incarnation(self, number: int) -> Incarnation:
+        return Incarnation(self._boot[number], self._nonce[number], self._refutation[number])
+
+    def is_plainly(self, number: int, incarnation: Incarnation) -> bool:
+        """Alive at just this incarnation: nothing to learn from hearing it."""
+        return (
+            self._refutation[number] == incarnation.refutation
+            and self._state[number] == 0
+            and self._nonce[number] == incarnation.nonce
+            and self._boot[number] == incarnation.boot
+        )
+
+    def compare(self, number: int, incarnation: Incarnation, state: MemberState) -> int:
+        """1: this overrides the entry; 0: it is the entry; -1: it is older."""
+        entry = (self._boot[number], self._nonce[number], self._refutation[number], self._state[number])
+        rumour = (incarnation.boot, incarnation.nonce, incarnation.refutation, int(state))
+        return (rumour > entry) - (rumour < entry)
+
+    def set(self, number: int, incarnation: Incarnation, state: MemberState) -> None:
+        before = self._state[number]
+        self.digest = (self.digest - self._summand(number)) & _WORD
+        if (self._boot[number], self._nonce[number]) != incarnation.life:
+            self.heard_ms[number] = _NEVER_HEARD
+        self._boot[number] = incarnation.boot
+        self._nonce[number] = incarnation.nonce
+        self._refutation[number] = incarnation.refutation
+        self._state[number] = state
+        self.digest = (self.digest + self._summand(number)) & _WORD
+        lived, lives = before <= MemberState.SUSPECT, state <= MemberState.SUSPECT
+        if lived != lives:
+            self.living += lives - lived
+            self.version += 1
+
+    def update(self, number: int) -> MemberUpdate:
+        """The entry as a rumour to tell."""
+        return MemberUpdate(
+            self.roster.ids[number], MemberState(self._state[number]), self.incarnation(number)
+        )
+
+    def updates(self) -> Iterator[MemberUpdate]:
+        """All entries that anybody ever spoke of."""
+        for number in range(len(self._state)):
+            if self._boot[number] or self._state[number]:
+                yield self.update(number)
+
+    def living_numbers(self) -> list[int]:
+        return [number for number, state in enumerate(self._state) if state <= MemberState.SUSPECT]
+
+    def gone_numbers(self) -> list[int]:
+        """Those believed dead: somebody should try them now and then."""
+        return [number for number, state in enumerate(self._state) if state == MemberState.DEAD]
+
+    def _summand(self, number: int) -> int:
+        state = self._state[number]
+        if not self._boot[number] and state <= MemberState.SUSPECT:
+            return 0
+        word = self.roster.hashes[number] ^ (0 if state <= MemberState.SUSPECT else state)
+        for part in (self._boot[number], self._nonce[number], self._refutation[number]):
+            word = mix64(word ^ part)
+        return word
