@@ -6,7 +6,7 @@ for 2^-32), mean zero, and a distribution function that differs from the Gaussia
 anywhere; no table and no rounding, so every machine has the same entry.
 """
 
-from comesh.core.selection.hashing import chain
+from comesh.core.selection.hashing import chain_on
 
 ONE = 1 << 16
 """The fixed-point one of a Gaussian entry."""
@@ -16,9 +16,9 @@ LARGEST = 6 * 65_535
 
 
 def gaussian(key: int) -> int:
-    """One standard Gaussian in units of 1/65,536, drawn from the words chain(key, 0), (key, 1), (key, 2)."""
+    """One standard Gaussian in units of 1/65,536: three words continue the chain with 0, 1 and 2."""
     total = 0
     for part in range(3):
-        word = chain(key, part)
+        word = chain_on(key, part)
         total += sum((word >> shift) & 0xFFFF for shift in (0, 16, 32, 48))
     return total - LARGEST

@@ -36,10 +36,14 @@ def id_hashes(kind: str, names: list[str]) -> Words:
 
 def chain(*words: int) -> int:
     """Words mixed one after the other into one."""
-    state = 0
+    return chain_on(0, *words)
+
+
+def chain_on(key: int, *words: int) -> int:
+    """The same, where key is the chain of the words before."""
     for word in words:
-        state = mix64(state ^ (word & WORD_MASK))
-    return state
+        key = mix64(key ^ (word & WORD_MASK))
+    return key
 
 
 def chain_each(key: int, words: Words) -> Words:

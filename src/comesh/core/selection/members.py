@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from comesh.core.selection.geometry import Integers
+from comesh.core.selection.geometry import Integers, squared_distances
 from comesh.core.selection.hashing import Words
 
 
@@ -46,9 +46,9 @@ class Draft:
                 return
 
 
-def nearest_first(candidates: Integers, squared: Integers, hashes: Words) -> list[int]:
-    """Candidates in order of distance, then hash, then id. squared and hashes are of all nodes."""
-    order = np.lexsort((hashes[candidates], squared[candidates]))
+def nearest_first(candidates: Integers, places: Integers, centre: Integers, hashes: Words) -> list[int]:
+    """Candidates in order of distance to the centre, then hash, then id. places and hashes are of all."""
+    order = np.lexsort((hashes[candidates], squared_distances(places[candidates], centre)))
     positions: list[int] = candidates[order].tolist()
     return positions
 

@@ -8,6 +8,7 @@ Neither the order of `alive` nor that of `table` matters; nodes that the plan do
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -42,7 +43,6 @@ class Selector:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        settings = plan.settings
         self.node_ids = [node.id for node in plan.nodes]
         self.node_words = id_hashes("node", list(self.node_ids))
         self.node_places = place_array(node.place for node in plan.nodes)
@@ -50,8 +50,6 @@ class Selector:
         self.node_domains = _domain_numbers([node.power_domain for node in plan.nodes])
         self.device_ids = [device.id for device in plan.devices]
         self.device_places = place_array(device.place for device in plan.devices)
-        self.family = HashFamily(settings.lsh, settings.seed, plan.spacing_mm)
-        self.device_buckets = self.family.buckets(np.tile(self.device_places, 2))
         row_of = {device: row for row, device in enumerate(self.device_ids)}
         words = id_hashes("device", list(self.device_ids))
         self.watched = {
@@ -113,7 +111,7 @@ class Selector:
             self._neighbours[centre_row] = known
         return known
 
-    def node_vectors(self, epoch: int, table: Table) -> Integers:
+    def node_vectors(self, table: Table) -> Integers:
         """Each node's place, followed by the mean place of what it looked after in the last epoch."""
         sums = np.zeros((len(self.node_ids), 3), dtype=np.int64)
         counts = np.zeros(len(self.node_ids), dtype=np.int64)
@@ -126,7 +124,6 @@ class Selector:
             counts[rows] += len(watched.devices)
         before = np.where(counts[:, None] > 0, sums // np.maximum(counts, 1)[:, None], self.node_places)
         vectors: Integers = np.concatenate((self.node_places, before), axis=1)
-        vectors += self.family.jitter(epoch, self.node_words)
         return vectors
 
 
@@ -149,7 +146,7 @@ class View:
         """At most so many members of one power domain; less than all of them only if that is possible."""
         self._uses_lsh = settings.members is Locality.LOCALITY
         self._leads_local = settings.leaders is Locality.LOCALITY
-        self._buckets = selector.family.buckets(selector.node_vectors(epoch, table)[self._rows])
+        self._table = dict(table)
         self._answers: dict[GroupId, tuple[NodeId, ...]] = {}
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
@@ -172,35 +169,48 @@ class View:
         key = selector.key(group, self._epoch)
         hashes = chain_each(key, self._words)
         draft = Draft(self._domains, self.cap)
-        local: list[int] = []
-        if group in selector.watched:
-            centre_row = selector.centre_row(group, self._epoch)
-            squared = squared_distances(self._places, selector.device_places[centre_row])
-            if self._uses_lsh:
-                self._take_local(draft, centre_row, squared, hashes)
-                local = list(draft.chosen)
-            draft.take(lowest_first(hashes), self.size)
-            if not self._leads_local:
-                local = []
-            elif not self._uses_lsh:
-                local = nearest_first(np.array(draft.chosen, dtype=np.int64), squared, hashes)[: self._local]
-        else:
-            draft.take(lowest_first(hashes), self.size)
+        has_centre = group in selector.watched
+        if has_centre and self._uses_lsh:
+            self._take_local(draft, group, hashes)
+        local = list(draft.chosen)
+        draft.take(lowest_first(hashes), self.size)
+        if not self._leads_local:
+            local = []
+        elif has_centre and not self._uses_lsh:
+            members: Integers = np.array(draft.chosen, dtype=np.int64)
+            local = nearest_first(members, self._places, self._centre_place(group), hashes)[: self._local]
         others = [position for position in draft.chosen if position not in local]
         ranked = self._names(by_hash(local, hashes) + by_hash(others, hashes))
         return ranked if len(ranked) == self.size else ranked + self._absent(key, self.size - len(ranked))
 
-    def _take_local(self, draft: Draft, centre_row: int, squared: Integers, hashes: Words) -> None:
+    def _take_local(self, draft: Draft, group: GroupId, hashes: Words) -> None:
         """The majority near the centre, borrowing from the candidates of its neighbours."""
-        draft.take(nearest_first(self._sharing(centre_row), squared, hashes), self._local)
+        centre_row = self._selector.centre_row(group, self._epoch)
+        centre = self._selector.device_places[centre_row]
+        draft.take(nearest_first(self._sharing(centre_row), self._places, centre, hashes), self._local)
         if len(draft.chosen) < self._local:
             for neighbour in self._selector.neighbour_rows(centre_row):
-                draft.take(nearest_first(self._sharing(neighbour), squared, hashes), self._local)
+                draft.take(nearest_first(self._sharing(neighbour), self._places, centre, hashes), self._local)
+
+    def _centre_place(self, group: GroupId) -> Integers:
+        place: Integers = self._selector.device_places[self._selector.centre_row(group, self._epoch)]
+        return place
+
+    @cached_property
+    def _family(self) -> HashFamily:
+        plan = self._selector.plan
+        return HashFamily(plan.settings.lsh, plan.settings.seed, self._epoch, plan.spacing_mm)
+
+    @cached_property
+    def _buckets(self) -> Integers:
+        """The buckets of the nodes alive."""
+        vectors = self._selector.node_vectors(self._table)[self._rows]
+        return self._family.buckets(vectors + self._family.jitter(self._words))
 
     def _sharing(self, device_row: int) -> Integers:
         """The positions of the nodes that share a bucket with a device."""
-        selector = self._selector
-        return selector.family.sharing(self._buckets, selector.device_buckets[:, device_row])
+        place = self._selector.device_places[device_row]
+        return self._family.sharing(self._buckets, self._family.buckets(np.concatenate((place, place))[None]))
 
     def _names(self, positions: list[int]) -> tuple[NodeId, ...]:
         ids = self._selector.node_ids
