@@ -1,0 +1,1 @@
+"""The deployment document: reading it, checking it, and planning from it."""

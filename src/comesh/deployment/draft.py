@@ -1,0 +1,130 @@
+"""A document on its way to a Deployment: what could be read, and which parts are broken.
+
+All mistakes are to be told at once, so a part that is wrong in form is reported and taken out, and the
+rest is still checked for sense. Checks ask `sound` before they complain about what may only be a
+consequence of a mistake that was already told.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import ValidationError
+
+from comesh.deployment.mistakes import complaints
+from comesh.deployment.model import Device, Node, Routine, Step
+from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
+from comesh.deployment.settings import Settings
+from comesh.deployment.values import DocumentModel
+
+MAX_REPAIRS = 8
+SECTIONS = ("name", "settings", "nodes", "devices", "routines")
+FREE_PREFIX = "x-"
+"""Keys at the top that begin like this are the author's own, for anchors to be used elsewhere."""
+
+_Model = TypeVar("_Model", bound=DocumentModel)
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    name: str | None = None
+    settings: Settings = msgspec.field(default_factory=Settings)
+    nodes: dict[str, Node] = {}
+    devices: dict[str, Device] = {}
+    routines: dict[str, Routine] = {}
+    unreadable: set[tuple[str, str]] = set()
+    """(section, id) of entries that are there but could not be read at all."""
+    broken: set[Path] = set()
+
+    def sound(self, *path: str | int) -> bool:
+        """Nothing at, above or below this path was reported as wrong in form."""
+        return not any(broken[: len(path)] == path or path[: len(broken)] == broken for broken in self.broken)
+
+    def exists(self, section: str, name: str) -> bool:
+        known: dict[str, Any] = getattr(self, section)
+        return name in known or (section, name) in self.unreadable or not self.sound(section)
+
+
+def draft_of(data: dict[str, Any]) -> tuple[Draft, list[Complaint]]:
+    """Read every part of the document that can be read."""
+    draft = Draft()
+    found = [
+        complain(key, what=f"unknown key {quote(key)}", fix=did_you_mean(key, SECTIONS), at_key=True)
+        for key in data
+        if key not in SECTIONS and not key.startswith((FREE_PREFIX, "? line"))
+    ]
+    name = data.get("name")
+    if name is None or isinstance(name, str):
+        draft.name = name
+    else:
+        found.append(complain("name", what=f"expected a text, got {quote(name)}", fix="put it in quotes"))
+    settings = _repaired(
+        Settings, {} if data.get("settings") is None else data["settings"], ("settings",), found
+    )
+    draft.settings = settings or Settings()
+    draft.nodes = _entries(Node, data, "nodes", draft, found)
+    draft.devices = _entries(Device, data, "devices", draft, found)
+    draft.routines = _entries(Routine, data, "routines", draft, found)
+    draft.broken = {complaint.path for complaint in found}
+    return draft, found
+
+
+def _entries(
+    model: type[_Model], data: dict[str, Any], section: str, draft: Draft, found: list[Complaint]
+) -> dict[str, _Model]:
+    entries = data.get(section)
+    if entries is None:
+        return {}
+    if not isinstance(entries, dict):
+        fix = f"write {section}: and below it one entry per id"
+        found.append(complain(section, what=f"expected a mapping by id, got {quote(entries)}", fix=fix))
+        return {}
+    read: dict[str, _Model] = {}
+    for name, entry in entries.items():
+        if name.startswith("? line"):
+            continue
+        repaired = _repaired(model, entry, (section, name), found)
+        if repaired is None:
+            draft.unreadable.add((section, name))
+        else:
+            read[name] = repaired
+    return read
+
+
+def _repaired(model: type[_Model], data: Any, at: Path, found: list[Complaint]) -> _Model | None:
+    """The entry without the parts that are wrong in form, each of which is reported; None if none is left."""
+    for _ in range(MAX_REPAIRS):
+        try:
+            return model.model_validate(data)
+        except ValidationError as wrong:
+            fresh = complaints(model, data, wrong, at)
+        found.extend(fresh)
+        for complaint in fresh:
+            data = _without(data, complaint.path[len(at) :])
+            if data is None:
+                return None
+    return None
+
+
+_PLACEHOLDER = Step(device="?", command="?")
+"""Stands for a step that cannot be read, so that the others keep their index. It is broken: nobody looks."""
+
+
+def _without(data: Any, path: Path) -> Any:
+    """A copy of data without what is at path; None where the entry cannot do without."""
+    match data, path:
+        case dict(), (str() as key,):
+            return {name: inner for name, inner in data.items() if name != key} if key in data else None
+        case list(), (int(),):
+            return None
+        case dict(), ("do" as key, int() as index, *rest) if isinstance(data.get(key), list):
+            steps = list(data[key])
+            left = _without(steps[index], tuple(rest)) if rest else None
+            steps[index] = _PLACEHOLDER if left is None else left
+            return {**data, key: steps}
+        case dict(), (str() as key, *rest):
+            left = _without(data[key], tuple(rest))
+            return {
+                **{name: inner for name, inner in data.items() if name != key},
+                **({} if left is None else {key: left}),
+            }
+        case _:
+            return None

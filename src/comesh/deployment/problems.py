@@ -1,0 +1,130 @@
+"""What is wrong with a document: where, what, and the likely fix.
+
+A problem is a value, never an exception, because all mistakes of a document are told in one go:
+
+    office.yaml:41: routines.night_lock.when: unknown device 'lamp_9'; did you mean 'lamp_8'?
+"""
+
+import difflib
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+Path = tuple[str | int, ...]
+"""Where in the document: keys and list indexes from the top."""
+
+SHOWN_CHARACTERS = 60
+"""Longer texts of the document are shortened when a problem quotes them."""
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Position(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A place in the text; both count from 1."""
+
+    line: int
+    column: int
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One mistake. line and column are 0 where the whole file is meant."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    what: str
+    fix: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        parts = [where]
+        if self.severity is Severity.WARNING:
+            parts.append("warning")
+        if self.path:
+            parts.append(self.path)
+        parts.append(f"{self.what}; {self.fix}" if self.fix else self.what)
+        return ": ".join(parts)
+
+
+class Complaint(msgspec.Struct, frozen=True, kw_only=True):
+    """A problem before its place in the file is known: what checks make, and load turns into Problems."""
+
+    path: Path
+    what: str
+    fix: str = ""
+    severity: Severity = Severity.ERROR
+    offset: int | None = None
+    """Which character of the text at path is meant, from 0; None: all of it."""
+    at_key: bool = False
+    """The key is meant, not the value."""
+
+
+class WrongError(ValueError):
+    """A value that cannot be used: raised by parsers of single values, caught where the path is known."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(f"{what}; {fix}" if fix else what)
+        self.what = what
+        self.fix = fix
+
+
+def complain(*path: str | int, what: str, fix: str = "", at_key: bool = False) -> Complaint:
+    return Complaint(path=path, what=what, fix=fix, at_key=at_key)
+
+
+def warn(*path: str | int, what: str, fix: str = "") -> Complaint:
+    return Complaint(path=path, what=what, fix=fix, severity=Severity.WARNING)
+
+
+def show_path(path: Path) -> str:
+    """`routines.night_lock.do[2].device`"""
+    shown = ""
+    for step in path:
+        match step:
+            case int():
+                shown += f"[{step}]"
+            case str():
+                shown += f".{shorten(step)}" if shown else shorten(step)
+    return shown
+
+
+def shorten(text: str) -> str:
+    """One printable line of bounded length."""
+    line = "".join(character if character.isprintable() else "?" for character in text)
+    return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def quote(value: object) -> str:
+    """A value of the document as a problem shows it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "nothing"
+        case str():
+            return f"'{shorten(value)}'"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case int() if value.bit_length() > 128:
+            return "a very large number"
+        case _:
+            return shorten(str(value))
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """The likely fix for a misspelled name: the nearest, or all of them where they are few."""
+    names = sorted(known)
+    close = difflib.get_close_matches(wrong[:SHOWN_CHARACTERS], names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if 0 < len(names) <= 12:
+        return "known: " + ", ".join(names)
+    return ""

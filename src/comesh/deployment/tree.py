@@ -1,0 +1,357 @@
+"""From bytes to a tree whose every node knows its line: YAML 1.2, the safe part of it.
+
+Reads the event stream of ruamel.yaml's pure parser and builds the tree itself, because that is where
+every bound can be kept before the damage: depth, number of nodes after aliases are expanded, file size.
+Plain words are resolved by the core schema of YAML 1.2: `true` and `false` are booleans, but `yes`,
+`no`, `on` and `off` are texts, and so is `07:30`. The one tag is `!secret NAME`.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from comesh.deployment.problems import Complaint, Path, Position, complain, quote, shorten
+
+MAX_BYTES = 2_000_000
+"""About ten seconds of parsing, and some ten thousand devices."""
+MAX_DEPTH = 40
+MAX_NODES = 400_000
+"""Counted after aliases and merge keys are expanded."""
+MAX_DIGITS = 40
+
+_INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class SecretName(msgspec.Struct, frozen=True):
+    """`!secret NAME`: stands for a secret, and stays a name until a driver asks for it."""
+
+    name: str
+
+
+Scalar = str | int | float | bool | None | SecretName
+
+
+class TreeNode(msgspec.Struct, kw_only=True):
+    """One node: its value, and where it begins. Mappings also know where their keys are."""
+
+    value: "Scalar | list[TreeNode] | dict[str, TreeNode]"
+    position: Position
+    keys: dict[str, Position] = {}
+    style: str = ""
+    """How a text was written: '' plain, or the quote or block sign."""
+    lines: int = 1
+    height: int = 0
+
+
+class UnreadableError(Exception):
+    """The document cannot be read any further; carries the one problem that says why."""
+
+    def __init__(self, complaint: Complaint, position: Position | None) -> None:
+        super().__init__(complaint.what)
+        self.complaint = complaint
+        self.position = position
+
+
+class Grown(msgspec.Struct, kw_only=True):
+    """A tree, and the mistakes found on the way that did not stop it."""
+
+    root: TreeNode | None
+    mistakes: list[tuple[Complaint, Position]]
+
+
+def grow(data: bytes, size: int) -> Grown:
+    """Parse a document of size bytes; data is what was read of it. Raises UnreadableError only."""
+    if size > MAX_BYTES:
+        what = f"the file has {size:,} bytes; more than {MAX_BYTES:,} are not read"
+        raise UnreadableError(complain(what=what, fix="is this the right file?"), None)
+    text = _decode(data)
+    grower = _Grower(text)
+    return Grown(root=grower.document(), mistakes=grower.mistakes)
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UnreadableError(complain(what="the file is UTF-16", fix="save it as UTF-8"), None)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        before = data[: wrong.start]
+        position = Position(before.count(b"\n") + 1, wrong.start - before.rfind(b"\n"))
+        what = f"the file is not UTF-8 text (byte 0x{data[wrong.start]:02x})"
+        raise UnreadableError(complain(what=what, fix="save it as UTF-8"), position) from None
+    if "\0" in text:
+        before_text = text[: text.index("\0")]
+        position = Position(before_text.count("\n") + 1, len(before_text) - before_text.rfind("\n"))
+        raise UnreadableError(
+            complain(what="the file is binary, not text", fix="is this the right file?"), position
+        )
+    return text
+
+
+class _Grower:
+    """Builds the tree from parser events; one document per file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._events = self._read_events()
+        self._anchors: dict[str, TreeNode] = {}
+        self._sizes: dict[int, int] = {}
+        self._open_anchors: set[str] = set()
+        self._count = 0
+        self.mistakes: list[tuple[Complaint, Position]] = []
+
+    def _read_events(self) -> Iterator[Any]:
+        try:
+            yield from YAML(typ="safe", pure=True).parse(self._text)
+        except MarkedYAMLError as wrong:
+            mark = wrong.problem_mark or wrong.context_mark
+            position = _position(mark) if mark is not None else None
+            what, fix = _in_words(wrong, self._text, position)
+            raise UnreadableError(complain(what=what, fix=fix), position) from None
+        except YAMLError as wrong:
+            raise UnreadableError(complain(what=f"not YAML: {shorten(str(wrong))}"), None) from None
+        except Exception as wrong:
+            # The parser is not ours and the text is anyone's: whatever it trips over is wrong with the text.
+            raise UnreadableError(complain(what=f"not YAML: {shorten(str(wrong))}"), None) from wrong
+
+    def document(self) -> TreeNode | None:
+        root: TreeNode | None = None
+        for event in self._events:
+            match event:
+                case DocumentStartEvent():
+                    if root is not None:
+                        what = "a second document begins here"
+                        raise UnreadableError(
+                            complain(what=what, fix="keep one document per file"), _position(event.start_mark)
+                        )
+                    if event.version is not None and tuple(event.version) != (1, 2):
+                        what = "only YAML 1.2 is read"
+                        raise UnreadableError(
+                            complain(what=what, fix="remove the %YAML line"), _position(event.start_mark)
+                        )
+                case ScalarEvent() | MappingStartEvent() | SequenceStartEvent() | AliasEvent():
+                    root = self._node(event, ())
+                case _:
+                    pass
+        return root
+
+    def _node(self, event: Any, path: Path) -> TreeNode:
+        position = _position(event.start_mark)
+        self._bound_depth(len(path), position)
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._too_large(position)
+        if isinstance(event, AliasEvent):
+            node = self._alias(event.anchor, position)
+            self._bound_depth(len(path) + node.height, position)
+            return node
+        if event.anchor is not None:
+            self._open_anchors.add(event.anchor)
+        before = self._count
+        match event:
+            case ScalarEvent():
+                node = self._scalar(event, path, position)
+            case SequenceStartEvent():
+                node = self._sequence(event, path, position)
+            case _:
+                node = self._mapping(event, path, position)
+        if event.anchor is not None:
+            self._open_anchors.discard(event.anchor)
+            self._anchors[event.anchor] = node
+            self._sizes[id(node)] = self._count - before + 1
+        return node
+
+    def _bound_depth(self, depth: int, position: Position) -> None:
+        if depth > MAX_DEPTH:
+            raise UnreadableError(complain(what=f"nested more than {MAX_DEPTH} levels deep"), position)
+
+    def _too_large(self, position: Position) -> None:
+        what = f"the document grows beyond {MAX_NODES:,} values when its aliases are expanded"
+        raise UnreadableError(complain(what=what), position)
+
+    def _alias(self, anchor: str, position: Position) -> TreeNode:
+        if anchor in self._open_anchors:
+            raise UnreadableError(complain(what=f"'*{shorten(anchor)}' is used inside of itself"), position)
+        node = self._anchors.get(anchor)
+        if node is None:
+            what = f"'*{shorten(anchor)}' refers to nothing"
+            raise UnreadableError(
+                complain(what=what, fix=f"mark the value with '&{shorten(anchor)}' further up"), position
+            )
+        self._count += self._sizes[id(node)]
+        if self._count > MAX_NODES:
+            self._too_large(position)
+        return node
+
+    def _sequence(self, event: Any, path: Path, position: Position) -> TreeNode:
+        self._refuse_tag(event, path, position)
+        items: list[TreeNode] = []
+        for inner in self._events:
+            if isinstance(inner, SequenceEndEvent):
+                break
+            items.append(self._node(inner, (*path, len(items))))
+        return TreeNode(value=items, position=position, height=_height(items))
+
+    def _mapping(self, event: Any, path: Path, position: Position) -> TreeNode:
+        self._refuse_tag(event, path, position)
+        values: dict[str, TreeNode] = {}
+        keys: dict[str, Position] = {}
+        merges: list[tuple[TreeNode, Position]] = []
+        for inner in self._events:
+            if isinstance(inner, MappingEndEvent):
+                break
+            at = _position(inner.start_mark)
+            key_node = self._node(inner, (*path, "?"))
+            merge = isinstance(inner, ScalarEvent) and inner.value == "<<" and not inner.style
+            key = self._key(key_node, path, at)
+            value = self._node(next(self._events), (*path, key))
+            if merge:
+                merges.append((value, at))
+            elif key in values:
+                what = f"the key {quote(key)} is here twice; the first is on line {keys[key].line}"
+                self.mistakes.append((complain(*path, key, what=what, fix="remove or rename one"), at))
+            else:
+                values[key] = value
+                keys[key] = at
+        for value, at in merges:
+            self._merge(value, at, path, values, keys)
+        return TreeNode(value=values, position=position, keys=keys, height=_height(values.values()))
+
+    def _key(self, node: TreeNode, path: Path, at: Position) -> str:
+        if isinstance(node.value, str):
+            return node.value
+        shown = quote(node.value)
+        what = f"a key must be text, not {shown}"
+        fix = f'write "{shown}": in quotes' if isinstance(node.value, int | float) else ""
+        self.mistakes.append((complain(*path, what=what, fix=fix), at))
+        return f"? line {at.line} column {at.column}"
+
+    def _merge(
+        self,
+        value: TreeNode,
+        at: Position,
+        path: Path,
+        values: dict[str, TreeNode],
+        keys: dict[str, Position],
+    ) -> None:
+        sources = value.value if isinstance(value.value, list) else [value]
+        for source in sources:
+            if not isinstance(source.value, dict):
+                what = "'<<' merges mappings only"
+                self.mistakes.append((complain(*path, what=what, fix="write <<: *name_of_a_mapping"), at))
+                continue
+            self._count += len(source.value)
+            if self._count > MAX_NODES:
+                self._too_large(at)
+            for key, inner in source.value.items():
+                values.setdefault(key, inner)
+                keys.setdefault(key, at)
+
+    def _refuse_tag(self, event: Any, path: Path, position: Position) -> None:
+        if event.tag is not None:
+            what = f"the tag {quote(str(event.tag))} is not known here"
+            self.mistakes.append((complain(*path, what=what, fix="only '!secret NAME' is"), position))
+
+    def _scalar(self, event: Any, path: Path, position: Position) -> TreeNode:
+        text: str = event.value
+        style: str = event.style or ""
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self.mistakes.append(
+                (complain(*path, what="half of a surrogate pair is not a character"), position)
+            )
+            text = "?"
+        value: Scalar
+        if str(event.tag) == "!secret" and event.tag is not None:
+            value = self._secret(text, path, position)
+        else:
+            self._refuse_tag(event, path, position)
+            value = text if style else self._resolve(text, path, position)
+        lines = event.end_mark.line - event.start_mark.line + 1
+        return TreeNode(value=value, position=position, style=style, lines=lines)
+
+    def _secret(self, name: str, path: Path, position: Position) -> Scalar:
+        if _SECRET_NAME.fullmatch(name) is None:
+            what = f"{quote(name)} is not the name of a secret"
+            self.mistakes.append((complain(*path, what=what, fix="write '!secret NAME'"), position))
+            return SecretName("UNNAMED")
+        return SecretName(name)
+
+    def _resolve(self, text: str, path: Path, position: Position) -> Scalar:
+        """The core schema of YAML 1.2, for a plain word."""
+        if text in ("", "~", "null", "Null", "NULL"):
+            return None
+        if text in ("true", "True", "TRUE"):
+            return True
+        if text in ("false", "False", "FALSE"):
+            return False
+        if _NOT_FINITE.fullmatch(text):
+            self.mistakes.append(
+                (complain(*path, what=f"'{text}' is not a number that can be used"), position)
+            )
+            return 0.0
+        if _INT.fullmatch(text) or _BASED.fullmatch(text):
+            if len(text) > MAX_DIGITS:
+                self.mistakes.append(
+                    (complain(*path, what="a number with this many digits is not read"), position)
+                )
+                return 0
+            return int(text, 0) if _BASED.fullmatch(text) else int(text)
+        if _FLOAT.fullmatch(text):
+            number = float(text) if len(text) <= MAX_DIGITS else math.inf
+            if math.isinf(number):
+                self.mistakes.append(
+                    (complain(*path, what=f"the number {quote(text)} is too large"), position)
+                )
+                return 0.0
+            return number
+        return text
+
+
+def _height(children: Iterable[TreeNode]) -> int:
+    return 1 + max((child.height for child in children), default=0)
+
+
+def _position(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
+
+
+def _in_words(wrong: MarkedYAMLError, text: str, position: Position | None) -> tuple[str, str]:
+    """A syntax error as a person would say it."""
+    problem = str(wrong.problem or "")
+    line = ""
+    if position is not None:
+        lines = text.splitlines()
+        line = lines[position.line - 1] if position.line <= len(lines) else ""
+    if "'\\t'" in problem or line.lstrip(" ").startswith("\t"):
+        return "a tab is used for indentation", "YAML allows spaces only"
+    if "mapping values are not allowed" in problem:
+        return "a ':' where none can be", "check the indentation of this line, or put the text in quotes"
+    if "could not find expected ':'" in problem:
+        return "a ':' is missing after a key", "check this line and the one above"
+    if "expected <block end>" in problem:
+        return "the indentation does not fit the lines above", "align this line with its neighbours"
+    if "found unexpected end of stream" in problem:
+        return "a quote is opened but never closed", "close it"
+    if "expected ',' or" in problem:
+        return "a bracket is opened but not closed, or a comma is missing", "check the brackets of this line"
+    if "cannot start any token" in problem:
+        return "a text cannot begin with this character", "put the text in quotes"
+    return f"not YAML: {shorten(problem or str(wrong.context or wrong))}", ""
