@@ -141,5 +141,5 @@ def decode(data: bytes) -> Datagram:
         raise WireError(f"wire version {data[0]}; this node speaks {WIRE_VERSION}: update the older one")
     try:
         return _decoder.decode(memoryview(data)[1:])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(str(error)) from error

@@ -1,0 +1,103 @@
+"""Bytes that come from outside are decoded or refused, never anything else."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comesh.core.ids import Incarnation, NodeId
+from comesh.core.messages import (
+    MAX_DATAGRAM_BYTES,
+    WIRE_VERSION,
+    Ack,
+    Datagram,
+    Doubled,
+    Exchange,
+    Gossip,
+    MemberState,
+    MemberUpdate,
+    Message,
+    Nack,
+    Notice,
+    Ping,
+    PingRequest,
+    Rumours,
+    WireError,
+    decode,
+    encode,
+)
+
+counters = st.integers(0, 2**63 - 1)
+names = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=20).map(NodeId)
+incarnations = st.builds(Incarnation, counters, counters, counters)
+updates = st.builds(MemberUpdate, names, st.sampled_from(MemberState), incarnations, st.none() | names)
+notices = st.builds(Notice, st.text(max_size=20), counters, st.binary(max_size=30))
+rumours = st.builds(
+    Rumours, st.lists(updates, max_size=3).map(tuple), st.lists(notices, max_size=3).map(tuple)
+)
+durations = st.floats(0, 1e6)
+messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(Ping, counters, rumours),
+    st.builds(Ack, counters, rumours, st.none() | names, st.none() | incarnations),
+    st.builds(PingRequest, counters, names, durations, rumours),
+    st.builds(Gossip, rumours),
+    st.builds(
+        Exchange,
+        counters,
+        st.none() | st.lists(updates, max_size=5).map(tuple),
+        st.lists(notices, max_size=3).map(tuple),
+        st.booleans(),
+    ),
+    st.builds(Nack, counters),
+    st.builds(Doubled, incarnations, durations),
+)
+datagrams = st.builds(Datagram, names, incarnations, counters, messages)
+
+
+@given(datagrams)
+def test_what_is_encoded_comes_back(datagram: Datagram) -> None:
+    assert decode(encode(datagram)) == datagram
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused(data: bytes) -> None:
+    with pytest.raises(WireError):
+        decode(b"\x01" + data if data[:1] != b"\x94" else data)
+
+
+@given(datagrams, st.data())
+def test_damage_is_refused_or_decodes(datagram: Datagram, data: Any) -> None:
+    damaged = bytearray(encode(datagram))
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    del damaged[data.draw(st.integers(1, len(damaged))) :]
+    try:
+        assert isinstance(decode(bytes(damaged)), Datagram)
+    except WireError as refusal:
+        assert str(refusal)
+
+
+def test_an_unknown_version_is_named() -> None:
+    with pytest.raises(WireError, match=f"wire version 9; this node speaks {WIRE_VERSION}"):
+        decode(b"\x09whatever")
+
+
+def test_empty_and_huge_datagrams_are_refused() -> None:
+    with pytest.raises(WireError, match="empty"):
+        decode(b"")
+    with pytest.raises(WireError, match="more than"):
+        decode(bytes(MAX_DATAGRAM_BYTES + 1))
+
+
+@pytest.mark.parametrize("boot", [-1, 2**63])
+def test_counters_out_of_range_are_refused(boot: int) -> None:
+    raw = bytes([WIRE_VERSION]) + msgspec.msgpack.encode(["a", [boot, 0, 0], 1, [6, 1]])
+    with pytest.raises(WireError):
+        decode(raw)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(WireError):
+        decode(bytes([WIRE_VERSION]) + b"\x91" * 100_000 + b"\x90")
