@@ -1,32 +1,50 @@
-# Everything a person or CI runs. `make help` lists it.
+# Everything that a person or CI runs. `make help` lists it.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz bench lock clean
+.PHONY: help demo test check fuzz bench vectors lock clean
 
-help:  ## list the targets
+help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "CoMesh needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }
+	  { echo "CoMesh needs Python 3.11 or newer, and $(PYTHON) is not: try 'make PYTHON=python3.12 ...'"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "$(PYTHON) has no venv or pip. On Debian: apt install python3-venv python3-pip"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Setting up $(VENV) (once; a minute or so)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-test: $(STAMP)  ## all tests, with the checks
+demo: $(STAMP)  ## a building with an 11-node mesh, live in this terminal (Ctrl-C ends it)
+	@$(BIN)/comesh demo
+
+check: $(STAMP)  ## style and types only: quick
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+test: check  ## all tests, after the checks
 	$(BIN)/pytest -n 2
 
+fuzz: $(STAMP)  ## random faults from many seeds, for five minutes (SEEDS=A-B to choose)
+	$(BIN)/comesh fuzz $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
+
+bench: $(STAMP)  ## measure: selection, simulator, membership (about ten minutes)
+	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/membership.py
+
 lock: $(STAMP)  ## renew requirements.lock from pyproject.toml
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-	  --all-extras --group dev pyproject.toml --output-file requirements.lock
+	@$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-annotate --no-header \
+	  --python-version 3.11 --all-extras --group dev pyproject.toml --output-file requirements.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
