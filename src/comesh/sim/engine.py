@@ -1,0 +1,72 @@
+"""Virtual time: a heap of what is due, and the clock that jumps from one entry to the next.
+
+Rules: entries run in the order (time, priority, sequence), so that ties are settled by what they are
+and then by who came first, never by memory addresses or hashes; time is in milliseconds and never goes
+back; nothing in here is random. The key is SimPy's (architecture.md, "What we take from whom").
+"""
+
+import heapq
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+STALE_ENTRIES_KEPT = 4096
+"""Cancelled entries that may wait in the heap before it is swept (and never more than half of it)."""
+
+
+class Priority(IntEnum):
+    """What goes first at one instant: the world changes, then messages arrive, then timers fire."""
+
+    FAULT = 0
+    ARRIVAL = 1
+    TIMER = 2
+
+
+_Entry = tuple[float, int, int, Callable[..., None], tuple[Any, ...]]
+
+
+class Engine:
+    """Runs callbacks in virtual time."""
+
+    __slots__ = ("_cancelled", "_heap", "_sequence", "handled", "now_ms")
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.handled = 0
+        """Entries run so far: the events that speed is counted in."""
+        self._heap: list[_Entry] = []
+        self._sequence = 0
+        self._cancelled: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._heap) - len(self._cancelled)
+
+    def at(self, time_ms: float, priority: int, call: Callable[..., None], *arguments: Any) -> int:
+        """Call at that time, or now if it is past. The number returned cancels it."""
+        self._sequence = sequence = self._sequence + 1
+        time_ms = max(time_ms, self.now_ms)
+        heapq.heappush(self._heap, (time_ms, priority, sequence, call, arguments))
+        return sequence
+
+    def cancel(self, sequence: int) -> None:
+        """Take an entry that has not run yet out of the future; each at most once."""
+        cancelled = self._cancelled
+        cancelled.add(sequence)
+        if len(cancelled) > STALE_ENTRIES_KEPT and 2 * len(cancelled) > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2] not in cancelled]
+            heapq.heapify(self._heap)
+            cancelled.clear()
+
+    def run_until(self, end_ms: float) -> None:
+        """Run all that is due up to and at end_ms; the clock then stands there."""
+        pop = heapq.heappop
+        cancelled = self._cancelled
+        while (heap := self._heap) and heap[0][0] <= end_ms:
+            time_ms, _, sequence, call, arguments = pop(heap)
+            if cancelled and sequence in cancelled:
+                cancelled.remove(sequence)
+                continue
+            self.now_ms = time_ms
+            self.handled += 1
+            call(*arguments)
+        self.now_ms = max(self.now_ms, end_ms)

@@ -1,0 +1,96 @@
+"""What a process runs on, and the process: a machine outlives its processes, a process is one life.
+
+A machine has a station, a clock and a disk. Its clock may be ahead or behind (skew) and fast or slow
+(drift), but never goes back: set back, it stands until the time it has shown is reached. Timers run on
+the drifting clock and are not moved by skew, like those of CLOCK_BOOTTIME.
+
+A process that is paused or busy gets its events late, in the order in which they would have come.
+"""
+
+from collections import deque
+from typing import Final, Protocol
+
+from comesh.core.effects import Effect
+from comesh.core.events import Event, Timer
+from comesh.core.ids import NodeId
+
+INBOX_EVENTS: Final = 10_000
+"""What waits for a paused or slow process; further messages are lost, as in a full socket buffer."""
+
+
+class Steppable(Protocol):
+    """Anything that runs in the simulator: the core's Node, or a few scripted lines in a test."""
+
+    def step(self, event: Event, now_ms: float) -> list[Effect]: ...
+
+
+class Clock:
+    """Shows `base + rate * (now - since)`, and never less than it has shown."""
+
+    __slots__ = ("_base_ms", "_shown_ms", "_since_ms", "rate")
+
+    def __init__(self, skew_ms: float = 0.0, drift_ppm: float = 0.0) -> None:
+        self.rate = 1.0 + drift_ppm / 1e6
+        self._base_ms = skew_ms
+        self._since_ms = 0.0
+        self._shown_ms = skew_ms
+
+    def read(self, now_ms: float) -> float:
+        self._shown_ms = max(self._base_ms + self.rate * (now_ms - self._since_ms), self._shown_ms)
+        return self._shown_ms
+
+    def skew(self, now_ms: float, by_ms: float) -> None:
+        """Set the clock forward, or back."""
+        self._base_ms += by_ms
+        self.read(now_ms)
+
+    def drift(self, now_ms: float, drift_ppm: float) -> None:
+        """From now on the clock gains this many microseconds per second."""
+        self._base_ms += self.rate * (now_ms - self._since_ms)
+        self._since_ms = now_ms
+        self.rate = 1.0 + drift_ppm / 1e6
+
+
+class PendingTimer:
+    """A timer that was set: the engine's number of it, or None once it is due and waits in the inbox."""
+
+    __slots__ = ("due_ms", "number")
+
+    def __init__(self, number: int, due_ms: float) -> None:
+        self.number: int | None = number
+        self.due_ms = due_ms
+
+
+class Process:
+    """One life of a node."""
+
+    __slots__ = ("addresses", "busy", "inbox", "machine", "node", "timers")
+
+    def __init__(self, machine: "Machine", node: Steppable) -> None:
+        self.machine = machine
+        self.node = node
+        self.timers: dict[Timer, PendingTimer] = {}
+        self.addresses: dict[NodeId, int] = {}
+        """Where peers were last heard from, where that is not the station they were deployed at."""
+        self.inbox: deque[tuple[Event, PendingTimer | None]] = deque()
+        """Events that wait; a timer only fires if it is still the pending one when its turn comes."""
+        self.busy = False
+        """A step is under way (on a slow machine)."""
+
+
+class Machine:
+    """Named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
+
+    __slots__ = ("boots", "clock", "name", "node_id", "paused_until_ms", "process", "station", "step_ms")
+
+    def __init__(self, name: str, node_id: NodeId, station: int, clock: Clock, boots: int = 0) -> None:
+        self.name = name
+        self.node_id = node_id
+        self.station = station
+        self.clock = clock
+        self.boots = boots
+        """How often a process started from this disk: all that the disk holds so far."""
+        self.process: Process | None = None
+        self.paused_until_ms = 0.0
+        self.step_ms = 0.0
+        """How long a step takes: 0 unless the machine is slow."""

@@ -1,0 +1,29 @@
+"""The event trace: everything that happened, in order, as JSON lines, and a hash of it.
+
+A line is `[time_ms, machine, kind, event]`. Two runs with one seed have the same trace, byte for byte,
+whatever the process, the machine's load or PYTHONHASHSEED.
+"""
+
+from hashlib import blake2b
+from typing import BinaryIO
+
+import msgspec
+
+
+class Trace:
+    """Hashes the lines, and writes them where a file is given."""
+
+    def __init__(self, file: BinaryIO | None = None) -> None:
+        self._file = file
+        self._hash = blake2b(digest_size=16)
+        self._encode = msgspec.json.Encoder().encode
+
+    def record(self, now_ms: float, machine: str, event: msgspec.Struct) -> None:
+        line = self._encode((now_ms, machine, type(event).__name__, event)) + b"\n"
+        self._hash.update(line)
+        if self._file is not None:
+            self._file.write(line)
+
+    def digest(self) -> str:
+        """The hash of all lines so far."""
+        return self._hash.hexdigest()
