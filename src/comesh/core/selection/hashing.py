@@ -68,8 +68,10 @@ def lowest_first(hashes: Words) -> Iterator[int]:
         yield from np.argsort(hashes, kind="stable").tolist()
         return
     below = hashes < np.uint64(((1 << 64) // count) * _FEW)
-    for part in (np.flatnonzero(below), np.flatnonzero(~below)):
-        yield from part[np.argsort(hashes[part], kind="stable")].tolist()
+    few = np.flatnonzero(below)
+    yield from few[np.argsort(hashes[few], kind="stable")].tolist()
+    rest = np.flatnonzero(~below)
+    yield from rest[np.argsort(hashes[rest], kind="stable")].tolist()
 
 
 def lowest(hashes: Words) -> int:
