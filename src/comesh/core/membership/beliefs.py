@@ -34,11 +34,6 @@ class Beliefs:
     def sends(self) -> int:
         return self._settings.sends(self.table.living)
 
-    @property
-    def fresh(self) -> bool:
-        """Is there news that should be pushed?"""
-        return self.queue.fresh(self._settings.pushes(self.table.living))
-
     def hear(self, number: int, incarnation: Incarnation, step: Step) -> None:
         """A member's own voice. Raises its entry, but never overrides a rumour at the same incarnation."""
         if self.table.compare(number, incarnation, MemberState.ALIVE) > 0:
@@ -62,7 +57,7 @@ class Beliefs:
             step.cancel_timer(_expiry(number))
         if update.state == MemberState.SUSPECT:
             self._suspect(number, update, step)
-        if was == NEVER and update.state == MemberState.ALIVE:
+        if was == NEVER and before == update.state == MemberState.ALIVE:
             return True
         self.queue.members.put(update.node, update)
         if (before, was.life) != (update.state, update.incarnation.life):

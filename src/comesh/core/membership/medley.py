@@ -135,7 +135,7 @@ class Medley:
         elif not self._hear_oddly(sender, event, message, step):
             return
         self._on_membership(sender, event, message, step)
-        if not self._gossiping and self.beliefs.fresh:
+        if not self._gossiping and self.beliefs.queue:
             self._gossip_after(self._draws.unit() * self._settings.gossip_ms, step)
 
     def on_timer(self, timer: Timer, step: Step) -> None:
@@ -155,7 +155,7 @@ class Medley:
             self._on_no_witness(step)
         elif timer == LEAVE:
             step.do(Stop("left the mesh, as asked"))
-        if not self._gossiping and self.beliefs.fresh:
+        if not self._gossiping and self.beliefs.queue:
             self._gossip_after(0.0, step)
 
     def on_notice(self, event: NoticePosted, step: Step) -> None:
@@ -163,7 +163,7 @@ class Medley:
         why_not = self.beliefs.learn_notice(Notice(event.key, event.version, event.value), None, step)
         if why_not is not None:
             step.observe(Refused(self._own, why_not))
-        elif not self._gossiping and self.beliefs.fresh:
+        elif not self._gossiping and self.beliefs.queue:
             self._gossip_after(0.0, step)
 
     def on_leave(self, step: Step) -> None:
@@ -253,7 +253,7 @@ class Medley:
             if not rumours.members and not rumours.notices:
                 return
             step.send(self._roster.ids[number], self.incarnation, Gossip(rumours))
-        if self.beliefs.fresh:
+        if self.beliefs.queue:
             self._gossip_after(self._settings.gossip_ms, step)
 
     def _partners(self, count: int) -> list[int]:
@@ -286,6 +286,10 @@ class Medley:
             step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
         step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
 
+    def _exchange_soon(self, step: Step) -> None:
+        """Tables differed: there may be more to learn."""
+        step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.05, 0.15))
+
     def _on_exchange(self, sender: NodeId, theirs: Exchange, step: Step) -> None:
         if theirs.members is None:
             if theirs.answer:
@@ -296,6 +300,7 @@ class Medley:
                 members = tuple(self.beliefs.table.updates())
                 notices = tuple(self.beliefs.board)
                 step.send(sender, self.incarnation, Exchange(self._digest, members, notices))
+                self._exchange_soon(step)
             return
         news = None if theirs.answer else self._news_for(theirs)
         self._take(Rumours(theirs.members, theirs.notices), sender, step)
@@ -304,6 +309,7 @@ class Medley:
             members = (own, *(update for update in news.members if update.node != self._own))
             answer = Exchange(self._digest, members, news.notices, answer=True)
             step.send(sender, self.incarnation, answer)
+            self._exchange_soon(step)
         self._become_joined(step)
 
     def _news_for(self, theirs: Exchange) -> Rumours:
@@ -337,24 +343,29 @@ class Medley:
 
     def _on_self(self, rumour: MemberUpdate, step: Step) -> None:
         """Somebody says something about this node."""
-        if self._leaving or rumour.incarnation.life < self.incarnation.life:
+        if self._leaving:
             return
-        if rumour.incarnation.life == self.incarnation.life:
-            if (
-                rumour.state > MemberState.ALIVE
-                and rumour.incarnation.refutation >= self.incarnation.refutation
-            ):
-                self._refute(rumour.incarnation.refutation, step)
+        if rumour.incarnation.life <= self.incarnation.life:
+            if rumour.state > MemberState.ALIVE and self._is_behind(rumour):
+                self._refute(rumour, step)
         elif not self._joined or rumour.state > MemberState.SUSPECT:
             self._claim_above(rumour.incarnation, step)
         elif self._rival is None:
             self._rival = rumour.incarnation
             step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
 
-    def _refute(self, refutation: int, step: Step) -> None:
+    def _is_behind(self, rumour: MemberUpdate) -> bool:
+        """Does whoever spreads this rumour not know, and is not being told already, that it is wrong?"""
+        if rumour.incarnation.life < self.incarnation.life:
+            return self._own not in self.beliefs.queue.members
+        return rumour.incarnation.refutation >= self.incarnation.refutation
+
+    def _refute(self, rumour: MemberUpdate, step: Step) -> None:
         self.prober.health.worse()
         boot, nonce = self.incarnation.life
-        self._speak_as(Incarnation(boot, nonce, refutation + 1), step)
+        said = rumour.incarnation.refutation if rumour.incarnation.life == (boot, nonce) else 0
+        refutation = max(said, self.incarnation.refutation) + 1
+        self._speak_as(Incarnation(boot, nonce, refutation), step)
 
     def _claim_above(self, other: Incarnation, step: Step) -> None:
         boot = other.boot + 1

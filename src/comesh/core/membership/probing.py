@@ -1,7 +1,7 @@
 """Probes: ask a member directly, then through others, then suspect it.
 
-    period starts -> Ping -> (no Ack within the estimated round trip) -> PingRequest to three near nodes
-    -> (no Ack through them either) -> suspect
+    period starts -> Ping -> (no Ack within the estimated round trip) -> Ping again, and PingRequest to
+    three near nodes -> (no Ack, nor one through them) -> suspect
 
 The suspect's ring neighbours hear of it at once and look for themselves, so that within a round trip a
 suspicion is either confirmed by several nodes or contradicted by the suspect.
@@ -155,6 +155,8 @@ class Prober:
             return False
         probe.helpers = len(helpers)
         target = self._roster.ids[probe.target]
+        again = Ping(number, self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target)))
+        step.send(target, incarnation, again)
         for helper in helpers:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
             request = PingRequest(number, target, probe.wait_ms, rumours)

@@ -29,6 +29,9 @@ class Waiting(Generic[_Item]):
     def __len__(self) -> int:
         return len(self._row_of)
 
+    def __contains__(self, subject: str) -> bool:
+        return subject in self._row_of
+
     def put(self, subject: str, item: _Item) -> None:
         row = self._row_of.get(subject)
         if row is not None:
@@ -61,10 +64,6 @@ class Waiting(Generic[_Item]):
             self._row_of[subject] = row + 1
         return tuple(item for _, _, item in taken)
 
-    def fresh(self, pushes: int) -> bool:
-        """Is there anything sent fewer than `pushes` times?"""
-        return any(self._rows[:pushes])
-
 
 class RumourQueue:
     __slots__ = ("members", "notices")
@@ -75,12 +74,12 @@ class RumourQueue:
 
     def take(self, sends: int, first: MemberUpdate | None = None) -> Rumours:
         """What the next message carries; `first` is what its receiver must hear in any case."""
-        if not self.members and not self.notices and first is None:
+        if first is None and not self:
             return NO_RUMOURS
         members = self.members.take(MOST_MEMBERS_PER_MESSAGE, sends)
         if first is not None and first not in members:
             members = (first, *members)
         return Rumours(members, self.notices.take(MOST_NOTICES_PER_MESSAGE, sends))
 
-    def fresh(self, pushes: int) -> bool:
-        return self.members.fresh(pushes) or self.notices.fresh(pushes)
+    def __bool__(self) -> bool:
+        return bool(self.members or self.notices)

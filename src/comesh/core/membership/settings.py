@@ -33,10 +33,6 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
         """How often one node repeats a rumour: 4 x ceil(log10(size + 1)), as memberlist does."""
         return 4 * math.ceil(math.log10(size + 1))
 
-    def pushes(self, size: int) -> int:
-        """How many of these sends are pushed at once instead of waiting for a message to ride on."""
-        return self.sends(size) // 2
-
     @property
     def gossip_ms(self) -> float:
         """Between two gossip rounds while there is news: a tenth of a period."""
