@@ -13,28 +13,33 @@ follows its peers. So two processes from copies of one card take turns in being 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from enum import StrEnum
+from typing import Final, assert_never
 
 import msgspec
 
 from comesh.core.effects import (
+    BootRaised,
     CancelTimer,
     CommandDevice,
     Effect,
     Observation,
     Observe,
+    Persist,
     ReadDevice,
+    Record,
     Send,
     SetTimer,
     Stop,
 )
-from comesh.core.events import Event, LeaveAsked, MessageReceived, Started, Timer, TimerFired
+from comesh.core.events import LeaveAsked, MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.messages import Datagram, decode, encode
+from comesh.core.node import AnyEvent
 from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.devices import DeviceSpec, VirtualDevices
 from comesh.sim.engine import Engine, Priority
-from comesh.sim.machine import INBOX_EVENTS, Clock, Machine, PendingTimer, Process, Steppable
+from comesh.sim.machine import INBOX_EVENTS, Clock, Machine, PendingTimer, Process, Steppable, nonce_of
 from comesh.sim.radio import Radio, RadioSettings
 from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
@@ -65,12 +70,19 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 _DEFAULTS = WorldSettings()
 
 
-class Stopped(msgspec.Struct, frozen=True):
-    """A process ended itself."""
+class LifeChange(StrEnum):
+    STARTED = "started"
+    CRASHED = "crashed"
+    STOPPED = "stopped"
+
+
+class Life(msgspec.Struct, frozen=True):
+    """A process began or ended; why is what it said when it stopped by itself."""
 
     at_ms: float
     machine: str
-    reason: str
+    change: LifeChange
+    why: str = ""
 
 
 class World:
@@ -94,11 +106,13 @@ class World:
         self.devices = VirtualDevices(topology.devices, devices or {}, seed)
         self.device_calls = DeviceCalls(self.engine, self.radio, topology, self.devices, self.give)
         self.observers: list[Observer] = []
-        self.stopped: list[Stopped] = []
+        self.lives: list[Life] = []
+        """What began and ended, in order of time: what observers' claims are judged by."""
         self.machines: dict[str, Machine] = {}
         self.trace = trace
         self._make_node = make_node
-        self._nonce_draws = stream(seed, "nonces")
+        self._seed = seed
+        self._copy_draws = stream(seed, "copies")
         self._clock_draws = stream(seed, "clocks")
         self._processes: dict[tuple[int, NodeId], Process] = {}
         self._kinds: dict[type, int] = {}
@@ -127,24 +141,50 @@ class World:
         return machine
 
     def start(self, machine: Machine) -> None:
-        """Start a process, if none runs; its station is up from then on."""
+        """Start a process, unless one runs (or a copy of it, there); its station is up from then on."""
         if machine.process is not None:
             return
         at = (machine.station, machine.node_id)
         if at in self._processes:
-            raise ValueError(f"a process of {machine.node_id} runs at that station already")
+            return
         self.radio.set_up(machine.station, True)
         machine.boots += 1
         process = machine.process = Process(machine, self._make_node(machine.node_id))
         self._processes[at] = process
-        self.give(process, Started(boot=machine.boots, nonce=self._nonce_draws.word() >> 32))
+        self.lives.append(Life(self.now_ms, machine.name, LifeChange.STARTED))
+        nonce = nonce_of(self._seed, machine.name, machine.boots)
+        self.give(process, Started(boot=machine.boots, nonce=nonce))
 
-    def end(self, machine: Machine) -> None:
+    def crash(self, machine: Machine) -> None:
+        """The machine goes dark; its station too, unless another process runs there."""
+        self._end(machine, LifeChange.CRASHED, "")
+        if not any(station == machine.station for station, _ in self._processes):
+            self.radio.set_up(machine.station, False)
+
+    def copy_card(self, node_id: NodeId, station: int | None = None) -> Machine:
+        """Start a second process of a node at another station, from a copy of its disk."""
+        original = self.machines[node_id]
+        if station is None:
+            others = [other for other in range(self.radio.routes.stations) if other != original.station]
+            station = self._copy_draws.choice(others)
+        copies = sum(machine.node_id == node_id for machine in self.machines.values())
+        name = f"{node_id}.copy{copies}"
+        copy = self.add_machine(name, node_id, station, boots=original.boots)
+        if (station, node_id) not in self._processes:
+            self.start(copy)
+        return copy
+
+    def has_machine(self, station: int) -> bool:
+        """Whether any machine, dark or not, stands there."""
+        return any(machine.station == station for machine in self.machines.values())
+
+    def _end(self, machine: Machine, change: LifeChange, why: str) -> None:
         """The process, if one runs, is no more: nothing pending of it happens."""
         process = machine.process
         if process is None:
             return
         machine.process = None
+        self.lives.append(Life(self.now_ms, machine.name, change, why))
         del self._processes[machine.station, machine.node_id]
         for pending in process.timers.values():
             if pending.number is not None:
@@ -176,7 +216,7 @@ class World:
 
     # Events to nodes
 
-    def give(self, process: Process, event: Event) -> None:
+    def give(self, process: Process, event: AnyEvent) -> None:
         """Step the process now, or when it can."""
         if self._has_to_wait(process):
             process.inbox.append((event, None))
@@ -187,7 +227,7 @@ class World:
         waits = process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms
         return bool(waits)
 
-    def _step(self, process: Process, event: Event) -> None:
+    def _step(self, process: Process, event: AnyEvent) -> None:
         machine = process.machine
         now_ms = self.engine.now_ms
         if self.trace is not None:
@@ -265,12 +305,15 @@ class World:
                 case Observe():
                     for observer in self.observers:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
+                case Persist():
+                    machine.boots = effect.record.boot
                 case ReadDevice() | CommandDevice():
                     self.device_calls.ask(process, effect)
                 case Stop():
-                    self.stopped.append(Stopped(self.now_ms, machine.name, effect.reason))
-                    self.end(machine)
+                    self._end(machine, LifeChange.STOPPED, effect.reason)
                     return
+                case Persist():
+                    self._persist(machine, effect.record)
                 case _:
                     raise TypeError(f"{machine.name} wants an effect that is not known here: {effect!r}")
 
@@ -301,6 +344,14 @@ class World:
         engine = self.engine
         for after_ms in arrivals:
             engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event)
+
+    def _persist(self, machine: Machine, record: Record) -> None:
+        """A disk takes no time here; what it must not forget is what a restart reads."""
+        match record:
+            case BootRaised():
+                machine.boots = max(machine.boots, record.boot)
+            case _:
+                assert_never(record)
 
     def _set_timer(self, process: Process, timer: Timer, after_ms: float) -> None:
         engine = self.engine
