@@ -1,1 +1,29 @@
 """The simulator: runs the pure core in virtual time over a mesh with faults. See docs/simulator.md."""
+
+from comesh.sim.faults import Schedule, parse_schedule
+from comesh.sim.radio import RadioSettings
+from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.report import Report
+from comesh.sim.simulation import Simulation
+from comesh.sim.topology import Relays, Shape, Topology, make_topology, topology_of_plan
+from comesh.sim.trace import Trace
+from comesh.sim.world import World, WorldSettings
+
+__all__ = [
+    "FaultClass",
+    "RadioSettings",
+    "RandomFaults",
+    "Relays",
+    "Report",
+    "Schedule",
+    "Shape",
+    "Simulation",
+    "Topology",
+    "Trace",
+    "World",
+    "WorldSettings",
+    "make_topology",
+    "parse_schedule",
+    "random_schedule",
+    "topology_of_plan",
+]

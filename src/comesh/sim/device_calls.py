@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from comesh.core.effects import CommandDevice, ReadDevice
-from comesh.core.events import DeviceAnswered, Event
+from comesh.core.events import DeviceAnswered
+from comesh.core.node import AnyEvent
 from comesh.sim.devices import Reply, Request, VirtualDevices
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import Process
@@ -34,7 +35,7 @@ class DeviceCalls:
         radio: Radio,
         topology: Topology,
         devices: VirtualDevices,
-        give: Callable[[Process, Event], None],
+        give: Callable[[Process, AnyEvent], None],
     ) -> None:
         self._engine = engine
         self._radio = radio

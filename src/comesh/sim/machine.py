@@ -11,8 +11,10 @@ from collections import deque
 from typing import Final, Protocol
 
 from comesh.core.effects import Effect
-from comesh.core.events import Event, Timer
+from comesh.core.events import Timer
 from comesh.core.ids import NodeId
+from comesh.core.node import AnyEvent
+from comesh.sim.streams import stream
 
 INBOX_EVENTS: Final = 10_000
 """What waits for a paused or slow process; further messages are lost, as in a full socket buffer."""
@@ -21,7 +23,12 @@ INBOX_EVENTS: Final = 10_000
 class Steppable(Protocol):
     """Anything that runs in the simulator: the core's Node, or a few scripted lines in a test."""
 
-    def step(self, event: Event, now_ms: float) -> list[Effect]: ...
+    def step(self, event: AnyEvent, now_ms: float) -> list[Effect]: ...
+
+
+def nonce_of(seed: int, machine: str, boots: int) -> int:
+    """The nonce of a process, known beforehand to whoever wants to begin with a mesh that is joined."""
+    return stream(seed, f"nonce {machine} {boots}").word() >> 32
 
 
 class Clock:
@@ -72,7 +79,7 @@ class Process:
         self.timers: dict[Timer, PendingTimer] = {}
         self.addresses: dict[NodeId, int] = {}
         """Where peers were last heard from, where that is not the station they were deployed at."""
-        self.inbox: deque[tuple[Event, PendingTimer | None]] = deque()
+        self.inbox: deque[tuple[AnyEvent, PendingTimer | None]] = deque()
         """Events that wait; a timer only fires if it is still the pending one when its turn comes."""
         self.busy = False
         """A step is under way (on a slow machine)."""

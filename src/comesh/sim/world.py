@@ -149,6 +149,7 @@ class World:
             return
         self.radio.set_up(machine.station, True)
         machine.boots += 1
+        machine.paused_until_ms = 0.0
         process = machine.process = Process(machine, self._make_node(machine.node_id))
         self._processes[at] = process
         self.lives.append(Life(self.now_ms, machine.name, LifeChange.STARTED))
@@ -173,6 +174,13 @@ class World:
         if (station, node_id) not in self._processes:
             self.start(copy)
         return copy
+
+    def runs(self, node_id: NodeId) -> bool:
+        """Whether any process of that node runs, wherever."""
+        original = self.machines[node_id]
+        if original.process is not None or len(self.machines) == len(self.topology.nodes):
+            return original.process is not None
+        return any(m.process is not None for m in self.machines.values() if m.node_id == node_id)
 
     def has_machine(self, station: int) -> bool:
         """Whether any machine, dark or not, stands there."""
@@ -305,8 +313,6 @@ class World:
                 case Observe():
                     for observer in self.observers:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
-                case Persist():
-                    machine.boots = effect.record.boot
                 case ReadDevice() | CommandDevice():
                     self.device_calls.ask(process, effect)
                 case Stop():

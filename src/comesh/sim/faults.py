@@ -1,0 +1,263 @@
+"""Faults as data: what goes wrong, and when. A schedule can be written, read by a person, and replayed.
+
+    faults:
+    - {fault: crash, at_ms: 10000.0, node: n03}
+    - {fault: partition, at_ms: 20000.0, from: [n01, n02], for_ms: 5000.0}
+
+A fault with `for_ms` ends by itself; without it, it lasts until its opposite or the end of the run. Of
+two that overlap and set the same thing, the later one counts, and its end restores what the run began
+with. `injection.py` carries schedules out.
+"""
+
+import io
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from comesh.core.ids import DeviceId, NodeId
+from comesh.sim.devices import Reading
+
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+def _tag(name: str) -> str:
+    """PowerLoss -> power-loss"""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]
+
+
+class _Fault(
+    msgspec.Struct, frozen=True, kw_only=True, tag=_tag, tag_field="fault", forbid_unknown_fields=True
+):
+    at_ms: Milliseconds
+
+
+class Crash(_Fault, frozen=True):
+    """The machine goes dark: its process ends, and nothing at its station relays or answers."""
+
+    node: NodeId
+
+
+class Restart(_Fault, frozen=True):
+    """The machine of a node that does not run starts, from its disk or from an empty one."""
+
+    node: NodeId
+    keep_disk: bool = True
+
+
+class Leave(_Fault, frozen=True):
+    """The node is asked to leave in good order."""
+
+    node: NodeId
+
+
+class PowerLoss(_Fault, frozen=True):
+    """All nodes of a power domain crash at once."""
+
+    domain: str
+
+
+class PowerBack(_Fault, frozen=True):
+    """The nodes of the domain that are dark start from their disks."""
+
+    domain: str
+
+
+class Pause(_Fault, frozen=True):
+    """The process stands still; its messages and timers wait. Its station goes on relaying."""
+
+    node: NodeId
+    for_ms: Milliseconds
+
+
+class Slow(_Fault, frozen=True):
+    """Every step takes step_ms; what a step does happens at its end."""
+
+    node: NodeId
+    step_ms: Milliseconds
+    for_ms: Milliseconds | None = None
+
+
+class Partition(_Fault, frozen=True):
+    """Nothing gets from some stations to others (named by node or device; none named: all others)."""
+
+    sources: tuple[str, ...] = msgspec.field(name="from")
+    destinations: tuple[str, ...] = msgspec.field(name="to", default=())
+    both: bool = True
+    """False: only this way; the other direction stays open."""
+    for_ms: Milliseconds | None = None
+
+
+class Heal(_Fault, frozen=True):
+    """All partitions end."""
+
+
+class Loss(_Fault, frozen=True):
+    """Messages are lost at this rate, on each hop or once on the whole way."""
+
+    rate: Rate
+    per: Literal["hop", "message"] = "hop"
+    for_ms: Milliseconds | None = None
+
+
+class Duplicate(_Fault, frozen=True):
+    """Messages arrive twice at this rate."""
+
+    rate: Rate
+    for_ms: Milliseconds | None = None
+
+
+class Reorder(_Fault, frozen=True):
+    """Messages are held up at this rate, for up to up_to_ms."""
+
+    rate: Rate
+    up_to_ms: Milliseconds
+    for_ms: Milliseconds | None = None
+
+
+class Skew(_Fault, frozen=True):
+    """The clock is set forward; set back, it stands until it has caught up."""
+
+    node: NodeId
+    by_ms: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+
+
+class Drift(_Fault, frozen=True):
+    """The clock gains (or loses) this many microseconds per second from now on."""
+
+    node: NodeId
+    ppm: Annotated[float, msgspec.Meta(ge=-900_000, le=900_000)]
+
+
+class DeviceDown(_Fault, frozen=True):
+    """The device neither answers nor relays (a node at the same station goes on, and relays)."""
+
+    device: DeviceId
+
+
+class DeviceUp(_Fault, frozen=True):
+    device: DeviceId
+
+
+class DeviceSlow(_Fault, frozen=True):
+    """The device takes extra_ms more for everything."""
+
+    device: DeviceId
+    extra_ms: Milliseconds
+    for_ms: Milliseconds | None = None
+
+
+class DeviceWrong(_Fault, frozen=True):
+    """The device answers this value, whatever is so."""
+
+    device: DeviceId
+    value: Reading
+    for_ms: Milliseconds | None = None
+
+
+class CopyCard(_Fault, frozen=True):
+    """A second process of the node starts at another station, from a copy of its disk as it is now.
+
+    The new machine is called `<node>.copy1`, and so on: other faults may name it. Without a station
+    (the name of a device or node there), one is drawn.
+    """
+
+    node: NodeId
+    station: str | None = None
+
+
+Fault = (
+    Crash
+    | Restart
+    | Leave
+    | PowerLoss
+    | PowerBack
+    | Pause
+    | Slow
+    | Partition
+    | Heal
+    | Loss
+    | Duplicate
+    | Reorder
+    | Skew
+    | Drift
+    | DeviceDown
+    | DeviceUp
+    | DeviceSlow
+    | DeviceWrong
+    | CopyCard
+)
+
+
+class ScheduleError(ValueError):
+    """A text that is no schedule, or names what does not exist; str() says where and what."""
+
+
+class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Faults in order of time; those of one instant in the order given."""
+
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        in_order = tuple(sorted(self.faults, key=lambda fault: fault.at_ms))
+        msgspec.structs.force_setattr(self, "faults", in_order)
+
+    def __add__(self, other: "Schedule") -> "Schedule":
+        return Schedule(self.faults + other.faults)
+
+    def to_json(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    def to_yaml(self) -> str:
+        text = io.StringIO()
+        _yaml().dump(msgspec.to_builtins(self), text)
+        return text.getvalue()
+
+    def describe(self) -> list[str]:
+        """One readable line per fault."""
+        return [describe(fault) for fault in self.faults]
+
+
+def parse_schedule(text: str) -> Schedule:
+    """A schedule from YAML or JSON (which is YAML)."""
+    try:
+        tree = _yaml().load(text)
+    except YAMLError as error:
+        raise ScheduleError(f"not YAML: {error}") from error
+    try:
+        return msgspec.convert({"faults": []} if tree is None else tree, Schedule)
+    except msgspec.ValidationError as error:
+        raise ScheduleError(str(error)) from error
+
+
+def describe(fault: Fault) -> str:
+    """`  12.000 s  pause node=n03 for_ms=500`"""
+    told = msgspec.to_builtins(fault)
+    kind = told.pop("fault")
+    at_ms = told.pop("at_ms")
+    details = [f"{name}={_shown(value)}" for name, value in told.items() if value is not None]
+    return " ".join([f"{at_ms / 1000:10.3f} s ", kind, *details])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "all-others"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _yaml() -> YAML:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it is annotated as None
+    yaml.width = 110
+    return yaml
+
+
+def crashes(nodes: Iterable[NodeId], *, first_ms: float, every_ms: float) -> Schedule:
+    """These nodes crash, one after the other."""
+    return Schedule(
+        tuple(Crash(at_ms=first_ms + every_ms * number, node=node) for number, node in enumerate(nodes))
+    )

@@ -1,0 +1,42 @@
+"""Nodes for the simulator: the core's Node, with membership, for every name of a topology."""
+
+from collections import Counter
+
+from comesh.core.ids import Incarnation, NodeId
+from comesh.core.membership import MembershipSettings, Roster
+from comesh.core.membership.table import Table
+from comesh.core.messages import MemberState
+from comesh.core.node import Node
+from comesh.sim.machine import nonce_of
+from comesh.sim.streams import stream
+from comesh.sim.topology import Topology
+from comesh.sim.world import NodeFactory
+
+
+def members(
+    topology: Topology, settings: MembershipSettings, *, seed: int, joined: bool = False
+) -> NodeFactory:
+    """A factory of nodes. All share one roster; every life draws from a stream of its own.
+
+    joined: first lives begin as if they had met already, so that a run can look at a mesh at rest. Later
+    lives, and those of copied cards, join like strangers.
+    """
+    roster = Roster(topology.planned_nodes())
+    lives: Counter[NodeId] = Counter()
+    known = _everyone(roster, seed) if joined else None
+
+    def make(node_id: NodeId) -> Node:
+        lives[node_id] += 1
+        life_seed = stream(seed, f"node {node_id} {lives[node_id]}").word()
+        table = known.copy() if known is not None and lives[node_id] == 1 else None
+        return Node(own=node_id, roster=roster, membership=settings, seed=life_seed, table=table)
+
+    return make
+
+
+def _everyone(roster: Roster, seed: int) -> Table:
+    """What all believe who have met all first lives."""
+    table = Table(roster)
+    for number, node_id in enumerate(roster.ids):
+        table.set(number, Incarnation(1, nonce_of(seed, node_id, 1)), MemberState.ALIVE)
+    return table

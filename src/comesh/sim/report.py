@@ -1,0 +1,102 @@
+"""What a run came to, as data: the CLI prints it, `--json` writes it, experiments read it."""
+
+import msgspec
+
+from comesh.core.ids import NodeId
+from comesh.sim.traffic import Amount, Totals, Traffic
+from comesh.sim.watch import Detection
+from comesh.sim.world import Life, LifeChange, World
+
+
+class KindTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of message: end to end (sent, received) and hop by hop (transmitted)."""
+
+    kind: str
+    sent: Amount
+    received: Amount
+    relayed: Amount
+    transmitted: Amount
+    lost: dict[str, int]
+    """Messages, by reason."""
+
+
+class NodeTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    node: NodeId
+    sent: Amount
+    received: Amount
+    relayed: Amount
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Over the nodes, in bytes per simulated second."""
+
+    mean: float
+    median: float
+    most: float
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    topology: str
+    seed: int
+    stations: int
+    nodes: int
+    devices: int
+    simulated_s: float
+    cpu_s: float
+    events: int
+    traffic: tuple[KindTraffic, ...]
+    end_to_end_bytes_per_s: Spread
+    """What a node sends."""
+    hop_by_hop_bytes_per_s: Spread
+    """What a node transmits: what it sends and what it relays for others."""
+    per_node: tuple[NodeTraffic, ...]
+    detections: tuple[Detection, ...]
+    false_suspicions: int
+    false_deaths: int
+    stopped: tuple[Life, ...]
+    """Processes that ended themselves, and why."""
+    trace_digest: str | None
+
+
+def traffic_by_kind(traffic: Traffic) -> tuple[KindTraffic, ...]:
+    lost: dict[str, dict[str, int]] = {}
+    for (kind, why), count in traffic.losses().items():
+        lost.setdefault(kind, {})[why] = count
+    rows = []
+    for kind in traffic.kinds:
+        totals = traffic.total(kind=kind)
+        if totals != Totals() or kind in lost:
+            rows.append(
+                KindTraffic(
+                    kind=kind,
+                    sent=totals.sent,
+                    received=totals.received,
+                    relayed=totals.relayed,
+                    transmitted=totals.transmitted,
+                    lost=lost.get(kind, {}),
+                )
+            )
+    return tuple(rows)
+
+
+def traffic_by_node(world: World) -> tuple[NodeTraffic, ...]:
+    rows = []
+    for node, station in sorted(world.topology.nodes.items()):
+        totals = world.traffic.total(station=station)
+        rows.append(
+            NodeTraffic(node=node, sent=totals.sent, received=totals.received, relayed=totals.relayed)
+        )
+    return tuple(rows)
+
+
+def spread(amounts_bytes: list[int], seconds: float) -> Spread:
+    if not amounts_bytes or seconds <= 0:
+        return Spread(0.0, 0.0, 0.0)
+    rates = sorted(amount / seconds for amount in amounts_bytes)
+    middle = len(rates) // 2
+    median = rates[middle] if len(rates) % 2 else (rates[middle - 1] + rates[middle]) / 2
+    return Spread(sum(rates) / len(rates), median, rates[-1])
+
+
+def stops(world: World) -> tuple[Life, ...]:
+    return tuple(life for life in world.lives if life.change is LifeChange.STOPPED)
