@@ -1,0 +1,135 @@
+"""A mesh of membership nodes in the simulator, with what the tests ask of it."""
+
+from collections.abc import Callable
+
+from comesh.core.draws import mix64
+from comesh.core.effects import MemberChanged, NoticeLearned, Observation
+from comesh.core.events import NoticePosted
+from comesh.core.ids import NodeId
+from comesh.core.membership import MembershipSettings, Roster
+from comesh.core.messages import MemberState
+from comesh.core.node import Node
+from comesh.sim.machine import Machine
+from comesh.sim.radio import RadioSettings
+from comesh.sim.topology import Shape, make_topology
+from comesh.sim.world import Life, LifeChange, World, WorldSettings
+
+DEFAULTS = MembershipSettings()
+
+
+class Mesh:
+    def __init__(
+        self,
+        size: int,
+        *,
+        seed: int = 1,
+        loss: float = 0.0,
+        settings: MembershipSettings = DEFAULTS,
+        shape: Shape = Shape.GRID,
+        start_spread_ms: float = 0.0,
+    ) -> None:
+        self.topology = make_topology(shape, devices=size, smart=1.0, seed=seed)
+        self.roster = Roster(self.topology.planned_nodes())
+        self.ids = self.roster.ids
+        self.log: list[tuple[float, NodeId, Observation]] = []
+        self.settings = settings
+
+        def make_node(node: NodeId) -> Node:
+            seeded = mix64(seed ^ self.roster.hashes[self.roster.index[node]])
+            return Node(own=node, roster=self.roster, membership=settings, seed=seeded)
+
+        self.world = World(
+            self.topology,
+            make_node,
+            seed=seed,
+            settings=WorldSettings(
+                radio=RadioSettings(loss_per_message=loss), start_spread_ms=start_spread_ms, through_wire=True
+            ),
+        )
+        self.world.observers.append(lambda at_ms, node, what: self.log.append((at_ms, node, what)))
+
+    @property
+    def now_ms(self) -> float:
+        return self.world.now_ms
+
+    def machine(self, name: str) -> Machine:
+        return self.world.machines[name]
+
+    def node(self, name: str) -> Node:
+        process = self.machine(name).process
+        assert process is not None, f"{name} is not running"
+        assert isinstance(process.node, Node)
+        return process.node
+
+    def running(self) -> list[NodeId]:
+        return [node for node in self.ids if self.machine(node).process is not None]
+
+    def run(self, seconds: float) -> None:
+        self.world.run_until(self.now_ms + 1000 * seconds)
+
+    def run_until(self, condition: Callable[[], bool], within_seconds: float = 60) -> float:
+        """Seconds until the condition held; fails if it never did."""
+        began_ms = self.now_ms
+        while not condition():
+            assert self.now_ms - began_ms < 1000 * within_seconds, "it did not happen in time"
+            self.run(0.1)
+        return (self.now_ms - began_ms) / 1000
+
+    def crash(self, name: str) -> None:
+        self.world.crash(self.machine(name))
+
+    def start(self, name: str, *, wiped: bool = False) -> None:
+        machine = self.machine(name)
+        if wiped:
+            machine.boots = 0
+        self.world.start(machine)
+
+    def believes(self, observer: str, subject: str) -> MemberState:
+        return self.node(observer).membership.beliefs.table.state(self.roster.index[NodeId(subject)])
+
+    def all_believe(self, subject: str, state: MemberState) -> bool:
+        return all(self.believes(node, subject) == state for node in self.running() if node != subject)
+
+    def agree(self) -> bool:
+        """Every running node holds the same table, and it is true."""
+        running = self.running()
+        tables = {self.node(node).membership.beliefs.table.digest for node in running}
+        return len(tables) == 1 and all(
+            self.node(node).membership.living == tuple(running) for node in running
+        )
+
+    def changes(self, subject: str, state: str) -> list[tuple[float, NodeId]]:
+        return [
+            (at_ms, node)
+            for at_ms, node, what in self.log
+            if isinstance(what, MemberChanged) and what.node == subject and what.state == state
+        ]
+
+    def false_deaths(self) -> list[tuple[float, NodeId, NodeId]]:
+        """Who was believed dead by whom; true in runs where nobody died."""
+        return [
+            (at_ms, node, what.node)
+            for at_ms, node, what in self.log
+            if isinstance(what, MemberChanged) and what.state == "dead"
+        ]
+
+    def post(self, name: str, key: str, version: int, value: bytes) -> None:
+        process = self.machine(name).process
+        assert process is not None
+        self.world.give(process, NoticePosted(key=key, version=version, value=value))
+
+    def learned(self, key: str) -> dict[NodeId, list[bytes]]:
+        learned: dict[NodeId, list[bytes]] = {}
+        for _, node, what in self.log:
+            if isinstance(what, NoticeLearned) and what.key == key:
+                learned.setdefault(node, []).append(what.value)
+        return learned
+
+    def posted(self, name: str, key: str) -> bytes | None:
+        """What a node's board says now."""
+        notice = self.node(name).membership.beliefs.board.get(key)
+        return None if notice is None else notice.value
+
+    def stopped(self) -> list[Life]:
+        """Processes that ended themselves, with what they said."""
+        return [life for life in self.world.lives if life.change is LifeChange.STOPPED]

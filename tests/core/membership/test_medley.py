@@ -1,0 +1,244 @@
+"""Medley in the simulator: who notices what, when, and that all come to agree."""
+
+import pytest
+from mesh import Mesh
+
+from comesh.core.effects import Refused
+from comesh.core.events import MessageReceived
+from comesh.core.ids import Incarnation, NodeId
+from comesh.core.membership import MembershipSettings
+from comesh.core.membership.notices import MOST_VALUE_BYTES
+from comesh.core.messages import Gossip, MemberState, MemberUpdate, Nack, Rumours
+from comesh.sim.topology import Shape
+
+
+def test_a_mesh_starts_agrees_and_stays_quiet() -> None:
+    mesh = Mesh(12, start_spread_ms=500.0)
+    mesh.run_until(mesh.agree)
+    mesh.log.clear()
+    mesh.run(60)
+    assert mesh.log == []
+    assert mesh.agree()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_crash_is_known_to_all_within_four_periods(seed: int) -> None:
+    mesh = Mesh(10, seed=seed)
+    mesh.run(15)
+    victim = mesh.ids[seed]
+    mesh.crash(victim)
+    took = mesh.run_until(lambda: mesh.all_believe(victim, MemberState.DEAD))
+    assert took < 4
+    assert mesh.false_deaths() and {subject for _, _, subject in mesh.false_deaths()} == {victim}
+
+
+@pytest.mark.parametrize("loss", [0.05, 0.1])
+def test_loss_alone_kills_nobody(loss: float) -> None:
+    mesh = Mesh(20, loss=loss, seed=3)
+    mesh.run(300)
+    assert mesh.changes(mesh.ids[0], "suspect") or any(mesh.changes(node, "suspect") for node in mesh.ids)
+    assert mesh.false_deaths() == []
+
+
+def test_a_restart_is_a_new_life() -> None:
+    mesh = Mesh(8)
+    mesh.run(10)
+    victim = mesh.ids[2]
+    mesh.crash(victim)
+    mesh.run_until(lambda: mesh.all_believe(victim, MemberState.DEAD))
+    mesh.start(victim)
+    mesh.run_until(mesh.agree)
+    table = mesh.node(mesh.ids[0]).membership.beliefs.table
+    assert table.incarnation(2).boot == 2
+
+
+def test_a_restart_before_anyone_noticed_is_seen_too() -> None:
+    mesh = Mesh(8)
+    mesh.run(10)
+    victim = mesh.ids[2]
+    mesh.crash(victim)
+    mesh.start(victim)
+    mesh.run_until(mesh.agree)
+    assert mesh.false_deaths() == []
+    assert mesh.changes(victim, "alive"), "the new life was told"
+
+
+def test_a_wiped_node_takes_the_next_boot_number() -> None:
+    """Its disk says boot 1; the mesh remembers a later life of it."""
+    mesh = Mesh(8)
+    mesh.run(5)
+    victim = mesh.ids[2]
+    for _ in range(3):
+        mesh.crash(victim)
+        mesh.start(victim)
+        mesh.run(5)
+    mesh.crash(victim)
+    mesh.start(victim, wiped=True)
+    mesh.run_until(mesh.agree)
+    assert mesh.node(victim).membership.incarnation.boot == 5
+    assert mesh.machine(victim).boots == 5, "the number is on the disk before it is used"
+    assert mesh.stopped() == []
+
+
+def test_leaving_is_not_dying() -> None:
+    mesh = Mesh(10)
+    mesh.run(10)
+    leaver = mesh.ids[4]
+    mesh.world.ask_to_leave(mesh.machine(leaver))
+    took = mesh.run_until(lambda: leaver not in mesh.running() and mesh.all_believe(leaver, MemberState.LEFT))
+    assert took < 3
+    assert [life.why for life in mesh.stopped()] == ["left the mesh, as asked"]
+    mesh.run(30)
+    assert mesh.false_deaths() == []
+    mesh.start(leaver)
+    mesh.run_until(mesh.agree)
+
+
+def test_sides_of_a_partition_bury_each_other_and_meet_again() -> None:
+    mesh = Mesh(12)
+    mesh.run(10)
+    left, right = set(mesh.ids[:5]), set(mesh.ids[5:])
+    stations = mesh.topology.nodes
+    here, there = {stations[node] for node in left}, {stations[node] for node in right}
+    mesh.world.radio.cut(1, here, there)
+    mesh.world.radio.cut(2, there, here)
+    mesh.run_until(lambda: all(set(mesh.node(n).membership.living) == left for n in left), 120)
+    mesh.run_until(lambda: all(set(mesh.node(n).membership.living) == right for n in right), 120)
+    mesh.world.radio.heal()
+    took = mesh.run_until(mesh.agree, 120)
+    assert took < 60
+
+
+def test_a_node_that_is_heard_but_cannot_hear_doubts_itself() -> None:
+    """A one-way cut: nothing reaches the deaf node. It must not bury the mesh one by one at full speed."""
+    mesh = Mesh(12)
+    mesh.run(10)
+    deaf = mesh.ids[6]
+    at = mesh.topology.nodes[deaf]
+    mesh.world.radio.cut(1, set(mesh.topology.nodes.values()) - {at}, {at})
+    mesh.run(10)
+    assert mesh.node(deaf).membership.prober.health.score >= 6
+    mesh.world.radio.heal()
+    mesh.run_until(mesh.agree, 120)
+    mesh.run(60)
+    assert mesh.node(deaf).membership.prober.health.score == 0
+
+
+def test_a_pause_longer_than_a_suspicion_is_forgiven() -> None:
+    mesh = Mesh(10)
+    mesh.run(10)
+    sleeper = mesh.ids[3]
+    mesh.world.pause(mesh.machine(sleeper), 15_000.0)
+    mesh.run_until(lambda: mesh.all_believe(sleeper, MemberState.DEAD))
+    mesh.run_until(mesh.agree, 60)
+    assert mesh.stopped() == []
+
+
+@pytest.mark.parametrize("card_age_boots", [0, 1, 3])
+def test_of_two_processes_with_one_name_the_younger_stays(card_age_boots: int) -> None:
+    """The copied SD card: however old the copy is, whoever started last goes on; the other says why not."""
+    mesh = Mesh(10)
+    mesh.run(5)
+    name = mesh.ids[3]
+    for _ in range(3):
+        mesh.crash(name)
+        mesh.start(name)
+        mesh.run(5)
+    first = mesh.machine(name)
+    elsewhere = mesh.topology.nodes[mesh.ids[8]]
+    copy = mesh.world.add_machine(f"{name}.copy1", name, elsewhere, boots=first.boots - card_age_boots)
+    mesh.world.start(copy)
+    mesh.run_until(lambda: bool(mesh.stopped()))
+    mesh.run(60)
+    (stopped,) = mesh.stopped()
+    assert stopped.machine == name
+    reason = stopped.why
+    assert f"another process runs as node '{name}'" in reason
+    assert "copied" in reason
+    assert copy.process is not None
+    assert all(mesh.believes(node, name) == MemberState.ALIVE for node in mesh.running())
+
+
+@pytest.mark.parametrize("shape", [Shape.GRID, Shape.LINE])
+def test_notices_reach_everyone_once_and_the_newest_stays(shape: Shape) -> None:
+    mesh = Mesh(20, loss=0.05, shape=shape)
+    mesh.run(10)
+    mesh.post(mesh.ids[0], "config/c1", 7, b"seven")
+    mesh.run_until(lambda: len(mesh.learned("config/c1")) == 19)
+    mesh.post(mesh.ids[5], "config/c1", 6, b"six")
+    mesh.post(mesh.ids[9], "config/c1", 8, b"eight")
+    mesh.run_until(lambda: all(mesh.posted(node, "config/c1") == b"eight" for node in mesh.ids))
+    mesh.run(60)
+    for node, values in mesh.learned("config/c1").items():
+        told = [b"seven"] if node == mesh.ids[9] else [b"seven", b"eight"]
+        assert values in (told, [b"eight"]), f"{node} learned {values}"
+
+
+def test_who_was_away_learns_by_exchange() -> None:
+    mesh = Mesh(8)
+    mesh.run(10)
+    away = mesh.ids[1]
+    mesh.crash(away)
+    mesh.run(20)
+    mesh.post(mesh.ids[0], "device/lamp", 1, b"down")
+    mesh.run(30)
+    mesh.start(away)
+    mesh.run_until(lambda: away in mesh.learned("device/lamp"), 10)
+
+
+def test_a_notice_that_is_too_large_is_refused() -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    mesh.post(mesh.ids[0], "config/c1", 1, bytes(MOST_VALUE_BYTES + 1))
+    mesh.run(5)
+    refused = [what for _, _, what in mesh.log if isinstance(what, Refused)]
+    assert len(refused) == 1
+    assert mesh.learned("config/c1") == {}
+
+
+def test_strangers_and_rumours_about_strangers_are_refused_and_told() -> None:
+    mesh = Mesh(4)
+    mesh.run(5)
+    node = mesh.node(mesh.ids[0])
+    stranger = MessageReceived(
+        sender=NodeId("stranger"), incarnation=Incarnation(1, 1), deployment=1, message=Nack(1)
+    )
+    (effect,) = node.step(stranger, 5000.0)
+    assert "not a node of this deployment" in effect.observation.why
+    about = Gossip(Rumours((MemberUpdate(NodeId("stranger"), MemberState.ALIVE, Incarnation(1, 1)),)))
+    known = mesh.node(mesh.ids[1]).membership.incarnation
+    effects = node.step(
+        MessageReceived(sender=mesh.ids[1], incarnation=known, deployment=1, message=about), 5000.0
+    )
+    assert [type(effect.observation) for effect in effects if hasattr(effect, "observation")] == [Refused]
+    assert "stranger" not in node.membership.living
+
+
+def test_a_lonely_node_and_a_mesh_of_two_work() -> None:
+    alone = Mesh(1)
+    alone.run(60)
+    assert alone.node(alone.ids[0]).membership.living == alone.ids
+    two = Mesh(2)
+    two.run_until(two.agree)
+    two.crash(two.ids[1])
+    two.run_until(lambda: two.all_believe(two.ids[1], MemberState.DEAD))
+    two.start(two.ids[1])
+    two.run_until(two.agree, 90)
+
+
+def test_round_trips_are_estimated_for_whom_it_probes() -> None:
+    mesh = Mesh(6, shape=Shape.LINE)
+    mesh.run(60)
+    membership = mesh.node(mesh.ids[0]).membership
+    near, far = membership.round_trip_ms(mesh.ids[1]), membership.round_trip_ms(mesh.ids[5])
+    assert near is not None
+    assert far is not None
+    assert 20 <= near < 25
+    assert 100 <= far < 110
+
+
+def test_plain_swim_is_the_same_but_for_its_targets() -> None:
+    mesh = Mesh(10, settings=MembershipSettings(spatial=False))
+    mesh.run(15)
+    mesh.crash(mesh.ids[4])
+    mesh.run_until(lambda: mesh.all_believe(mesh.ids[4], MemberState.DEAD))
