@@ -38,9 +38,14 @@ class Draft(msgspec.Struct, kw_only=True):
         """Nothing at, above or below this path was reported as wrong in form."""
         return not any(broken[: len(path)] == path or path[: len(broken)] == broken for broken in self.broken)
 
+    def names(self, section: str) -> list[str]:
+        """All ids of a section, also of entries that could not be read."""
+        known: dict[str, Any] = getattr(self, section)
+        return [*known, *(name for where, name in self.unreadable if where == section)]
+
     def exists(self, section: str, name: str) -> bool:
         known: dict[str, Any] = getattr(self, section)
-        return name in known or (section, name) in self.unreadable or not self.sound(section)
+        return name in known or (section, name) in self.unreadable or (section,) in self.broken
 
 
 def draft_of(data: dict[str, Any]) -> tuple[Draft, list[Complaint]]:

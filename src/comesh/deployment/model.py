@@ -11,7 +11,6 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import Place
 from comesh.deployment.problems import WrongError, did_you_mean, quote
-from comesh.deployment.secret_names import refuse_literal_secrets
 from comesh.deployment.settings import Settings, Strategy
 from comesh.deployment.values import (
     DocumentModel,
@@ -82,12 +81,6 @@ class Driver(DocumentModel):
         if name not in DRIVERS:
             raise WrongError(f"unknown driver {quote(name)}", did_you_mean(name, DRIVERS))
         return name
-
-    @field_validator("options")
-    @classmethod
-    def _no_secrets(cls, options: dict[str, Option]) -> dict[str, Option]:
-        refuse_literal_secrets(options)
-        return options
 
 
 class Command(DocumentModel):

@@ -1,34 +1,34 @@
 """Secrets never stand in the document: it names them, and only a driver ever sees what they are."""
 
 import re
+from collections.abc import Iterator
 
-from comesh.deployment.problems import WrongError, quote
+from comesh.deployment.problems import Path, WrongError, quote
 from comesh.deployment.tree import SecretName
 
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "token", "secret", "key", "apikey", "pin", "psk"}
 )
-_URL_WITH_PASSWORD = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+_URL_WITH_PASSWORD = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 
-def refuse_literal_secrets(options: object, key: str = "") -> None:
-    """Raise WrongError where driver options hold what looks like a secret in the open."""
+def literal_secrets(options: object, path: Path = ()) -> Iterator[tuple[Path, WrongError]]:
+    """Where driver options hold what looks like a secret in the open."""
     match options:
         case dict():
             for name, inner in options.items():
-                refuse_literal_secrets(inner, str(name))
+                yield from literal_secrets(inner, (*path, str(name)))
         case list():
-            for inner in options:
-                refuse_literal_secrets(inner, key)
+            for index, inner in enumerate(options):
+                yield from literal_secrets(inner, (*path, index))
+        case str() if _URL_WITH_PASSWORD.match(options):
+            advice = "give user and password as options of their own, the password as !secret NAME"
+            yield path, WrongError("a password does not belong in an address", advice)
         case str() | int() | float() if not isinstance(options, bool):
-            if isinstance(options, str) and _URL_WITH_PASSWORD.match(options):
-                raise WrongError(
-                    "a password does not belong in an address", "use separate options and !secret NAME"
-                )
-            words = re.split(r"[_\-. ]", key.lower())
-            if words[-1] in _SECRET_WORDS:
-                advice = f"write {key}: !secret NAME and set NAME in the environment or in secrets.yaml"
-                raise WrongError(f"{quote(key)} looks like a secret in the open", advice)
+            key = next((step for step in reversed(path) if isinstance(step, str)), "")
+            if re.split(r"[_\-. ]", key.lower())[-1] in _SECRET_WORDS:
+                advice = f"write {key}: !secret NAME, and set NAME in the environment or in secrets.yaml"
+                yield path, WrongError(f"{quote(key)} looks like a secret in the open", advice)
         case _:
             return
 

@@ -15,7 +15,7 @@ LENGTH_PATTERN = r"^[+-]?\d+(\.\d+)? ?(km|m|cm|mm)$"
 """Also given to editors in the JSON Schema."""
 
 MAX_DURATION_MS = 366 * 86_400_000
-MAX_LENGTH_MM = 1_000_000_000
+MAX_LENGTH_MM = 100_000_000
 
 _DURATION_MS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "m": 60_000, "s": 1000, "ms": 1}
 _LENGTH_MM = {"km": 1_000_000, "m": 1000, "cm": 10, "mm": 1}
@@ -74,7 +74,7 @@ def parse_length_mm(value: object) -> int:
     if length_mm != length_mm.to_integral_value():
         raise WrongError(f"'{found.group(0)}' is not a whole number of millimetres")
     if abs(length_mm) > MAX_LENGTH_MM:
-        raise WrongError(f"'{found.group(0)}' is more than 1000 km from the origin")
+        raise WrongError(f"'{found.group(0)}' is more than 100 km from the origin")
     return int(length_mm)
 
 

@@ -6,9 +6,25 @@ A new check is a function from Draft to complaints, added to CHECKS. Checks that
 
 from collections.abc import Callable, Iterable
 
+from comesh.deployment.checks import devices, ids, routines, settings, triggers
 from comesh.deployment.draft import Draft
 from comesh.deployment.problems import Complaint
 
 Check = Callable[[Draft], Iterable[Complaint]]
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    ids.well_formed,
+    ids.not_shared,
+    settings.enough_nodes,
+    settings.times_fit,
+    settings.time_zone_exists,
+    devices.have_a_place,
+    devices.near_each_other,
+    devices.parts_fit,
+    devices.no_secrets_in_the_open,
+    routines.one_trigger,
+    routines.steps_fit,
+    triggers.clauses_fit,
+    triggers.schedules_fire,
+)
+"""In the order in which they run; problems are sorted by line afterwards."""

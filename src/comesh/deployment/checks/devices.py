@@ -1,0 +1,90 @@
+"""Devices: each has a place, its parts fit each other, and no secret stands in the open."""
+
+from collections.abc import Iterator
+from statistics import median_low
+
+from comesh.core.plan import Place
+from comesh.deployment.draft import Draft
+from comesh.deployment.model import Command, Device
+from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote, warn
+from comesh.deployment.secret_names import literal_secrets
+
+FAR_MM = 20_000_000
+"""20 km from the middle of everything else is more likely a wrong unit than a mesh."""
+
+
+def have_a_place(draft: Draft) -> Iterator[Complaint]:
+    for device_id, device in draft.devices.items():
+        path: Path = ("devices", device_id)
+        if device.on is not None and not draft.exists("nodes", device.on):
+            fix = did_you_mean(device.on, draft.names("nodes"))
+            yield complain(*path, "on", what=f"unknown node {quote(device.on)}", fix=fix)
+        if (
+            device.place is None
+            and device.on is None
+            and draft.sound(*path, "place")
+            and draft.sound(*path, "on")
+        ):
+            fix = "write place: [x, y, z], or on: with the node that hosts it"
+            yield complain(*path, what="the device has no place", fix=fix, at_key=True)
+
+
+def near_each_other(draft: Draft) -> Iterator[Complaint]:
+    places: dict[Path, Place] = {("nodes", name): node.place for name, node in draft.nodes.items()}
+    for name, device in draft.devices.items():
+        if device.place is not None:
+            places["devices", name] = device.place
+    if len(places) < 3:
+        return
+    middle = Place(
+        *(median_low(axis) for axis in zip(*(_axes(place) for place in places.values()), strict=True))
+    )
+    for path, place in places.items():
+        far_mm = max(abs(one - other) for one, other in zip(_axes(place), _axes(middle), strict=True))
+        if far_mm > FAR_MM:
+            what = f"is {far_mm // 1_000_000} km away from the middle of the deployment"
+            yield warn(*path, "place", what=what, fix="is the unit right?")
+
+
+def _axes(place: Place) -> tuple[int, int, int]:
+    return place.x_mm, place.y_mm, place.z_mm
+
+
+def parts_fit(draft: Draft) -> Iterator[Complaint]:
+    for device_id, device in draft.devices.items():
+        path: Path = ("devices", device_id)
+        if device.event and not device.readings and draft.sound(*path, "readings"):
+            fix = "name what is reported, such as readings: {press: [single, double, long]}"
+            yield complain(*path, "event", what="an event device needs a reading", fix=fix)
+        for name, command in device.commands.items():
+            if command.sets is not None and draft.sound(*path, "readings"):
+                yield from _sets_fit(device, command, (*path, "commands", name, "sets"))
+
+
+def _sets_fit(device: Device, command: Command, path: Path) -> Iterator[Complaint]:
+    targets = [command.sets] if isinstance(command.sets, str) else list(command.sets or ())
+    for target in targets:
+        if target not in device.readings:
+            fix = did_you_mean(target, device.readings)
+            yield complain(*path, what=f"the device has no reading {quote(target)}", fix=fix)
+            return
+    if isinstance(command.sets, str):
+        if command.argument is None:
+            what = f"the command takes nothing that {quote(command.sets)} could become"
+            yield complain(
+                *path, what=what, fix=f"write sets: {{{command.sets}: VALUE}}, or give it an argument"
+            )
+        elif command.argument.kind is not device.readings[command.sets].kind:
+            what = f"the argument and the reading {quote(command.sets)} are of different types"
+            yield complain(*path, what=what, fix="make them the same")
+        return
+    for target, value in (command.sets or {}).items():
+        if device.readings[target].fit(value) is None:
+            what = f"{quote(value)} is never the reading {quote(target)}"
+            yield complain(*path, target, what=what, fix=f"it is {device.readings[target].describe()}")
+
+
+def no_secrets_in_the_open(draft: Draft) -> Iterator[Complaint]:
+    for device_id, device in draft.devices.items():
+        for path, wrong in literal_secrets(device.driver.options):
+            yield complain("devices", device_id, "driver", *path, what=wrong.what, fix=wrong.fix)

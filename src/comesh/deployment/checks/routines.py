@@ -1,0 +1,100 @@
+"""Routines: one trigger, something to do, and commands that their devices understand."""
+
+from collections.abc import Iterator
+
+from comesh.deployment.draft import Draft
+from comesh.deployment.model import Command, Device, Routine, Step
+from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
+from comesh.deployment.units import show_duration
+
+MIN_EVERY_MS = 1000
+_TRIGGERS = {"when": "when", "on_event": "on_event", "every_ms": "every", "at": "at", "cron": "cron"}
+
+
+def one_trigger(draft: Draft) -> Iterator[Complaint]:
+    for routine_id, routine in draft.routines.items():
+        path: Path = ("routines", routine_id)
+        triggers = [key for field, key in _TRIGGERS.items() if getattr(routine, field) is not None]
+        if len(triggers) > 1:
+            what = f"the routine has {len(triggers)} triggers: {', '.join(triggers)}"
+            fix = "write one routine for each; a time can also stand in the clause, as now.time"
+            yield complain(*path, triggers[-1], what=what, fix=fix, at_key=True)
+        if routine.for_ms is not None and routine.when is None and draft.sound(*path, "when"):
+            yield _alone(path, "for", "when")
+        if routine.days is not None and routine.at is None and draft.sound(*path, "at"):
+            yield _alone(path, "days", "at")
+        if routine.every_ms is not None and routine.every_ms < MIN_EVERY_MS:
+            yield complain(*path, "every", what="a schedule this dense is not kept", fix="at least 1s")
+        if not routine.do and draft.sound(*path, "do"):
+            yield complain(
+                *path, what="the routine does nothing", fix="add do: and its commands", at_key=True
+            )
+
+
+def _alone(path: Path, key: str, partner: str) -> Complaint:
+    what = f"'{key}' is given without '{partner}'"
+    return complain(*path, key, what=what, fix=f"add {partner}:, or remove {key}:", at_key=True)
+
+
+def steps_fit(draft: Draft) -> Iterator[Complaint]:
+    for routine_id, routine in draft.routines.items():
+        for index, step in enumerate(routine.do):
+            path: Path = ("routines", routine_id, "do", index)
+            if draft.sound(*path):
+                yield from _step_fits(draft, routine, step, path)
+
+
+def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterator[Complaint]:
+    device = draft.devices.get(step.device)
+    if device is None:
+        if not draft.exists("devices", step.device):
+            yield _unknown_device(draft, step.device, path)
+        return
+    command = device.commands.get(step.command)
+    if command is None:
+        if draft.sound("devices", step.device, "commands"):
+            yield _unknown_command(device, step, path)
+        return
+    if not draft.sound("devices", step.device, "commands", step.command):
+        return
+    yield from _argument_fits(command, step, path)
+    takes_ms = command.takes_ms if step.takes_ms is None else step.takes_ms
+    if step.timeout_ms is not None and step.timeout_ms <= takes_ms:
+        timeout, takes = show_duration(step.timeout_ms), show_duration(takes_ms)
+        what = f"the timeout of {timeout} ends before the command, which takes {takes}"
+        yield complain(*path, "timeout", what=what, fix="lengthen timeout, or shorten takes")
+    if routine.undo and command.sets is None:
+        what = f"the routine has undo, but nobody knows what {quote(step.command)} changes"
+        fix = f"add sets: to devices.{step.device}.commands.{step.command}, or remove undo"
+        yield complain(*path, "command", what=what, fix=fix)
+
+
+def _unknown_device(draft: Draft, name: str, path: Path) -> Complaint:
+    if draft.exists("nodes", name):
+        what = f"{quote(name)} is a node, not a device"
+        return complain(*path, "device", what=what, fix="name a device that the node hosts")
+    fix = did_you_mean(name, draft.names("devices"))
+    return complain(*path, "device", what=f"unknown device {quote(name)}", fix=fix)
+
+
+def _unknown_command(device: Device, step: Step, path: Path) -> Complaint:
+    if not device.commands:
+        what = f"{quote(step.device)} is a sensor: it has no commands"
+        return complain(*path, "device", what=what, fix="name a device that can act, or give it commands:")
+    what = f"{quote(step.device)} has no command {quote(step.command)}"
+    return complain(*path, "command", what=what, fix=did_you_mean(step.command, device.commands))
+
+
+def _argument_fits(command: Command, step: Step, path: Path) -> Iterator[Complaint]:
+    wanted = command.argument
+    if wanted is None:
+        if step.argument is not None:
+            yield complain(
+                *path, "argument", what=f"{quote(step.command)} takes no argument", fix="remove it"
+            )
+    elif step.argument is None:
+        what = f"{quote(step.command)} needs an argument"
+        yield complain(*path, what=what, fix=f"add argument: {wanted.describe()}")
+    elif wanted.fit(step.argument) is None:
+        what = f"{quote(step.argument)} is not {wanted.describe()}"
+        yield complain(*path, "argument", what=what)
