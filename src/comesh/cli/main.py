@@ -3,7 +3,10 @@
 import typer
 
 from comesh import __version__
+from comesh.cli.new import new
+from comesh.cli.schema import schema
 from comesh.cli.terminal import Exit, err, out
+from comesh.cli.validate import validate
 
 app = typer.Typer(
     name="comesh",
@@ -27,6 +30,11 @@ def _root(
     ),
 ) -> None:
     """A control plane for edge meshes with no hub and no cloud."""
+
+
+app.command("new")(new)
+app.command("validate")(validate)
+app.command("schema")(schema)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from comesh.core.plan import (
 from comesh.core.selection.planning import make_plan
 from comesh.deployment.clause_types import Readings
 from comesh.deployment.clauses import Clause, compile_clause, compile_event_clause, vocabulary
-from comesh.deployment.model import Deployment
+from comesh.deployment.model import Deployment, Routine
 from comesh.deployment.settings import MemberPolicy, Settings
 
 
@@ -64,10 +64,11 @@ def planned_devices(deployment: Deployment) -> list[PlannedDevice]:
 
 
 def planned_routines(deployment: Deployment) -> list[PlannedRoutine]:
+    readings = readings_of(deployment)
     planned = []
     for name, routine in sorted(deployment.routines.items()):
         touched = {step.device for step in routine.do}
-        clause = trigger_clause(deployment, name)
+        clause = trigger_clause(routine, readings)
         if clause is not None:
             touched |= clause.devices
         planned.append(PlannedRoutine(id=RoutineId(name), touches=tuple(map(DeviceId, sorted(touched)))))
@@ -80,11 +81,10 @@ def readings_of(deployment: Deployment) -> Readings:
     return vocabulary(devices, sun=deployment.settings.location is not None)
 
 
-def trigger_clause(deployment: Deployment, routine: RoutineId) -> Clause | None:
+def trigger_clause(routine: Routine, readings: Readings) -> Clause | None:
     """The compiled `when` or `on_event` of a routine; None for a schedule or a routine fired by hand."""
-    entry = deployment.routines[routine]
-    if entry.when is not None:
-        return compile_clause(entry.when, readings_of(deployment))
-    if entry.on_event is not None:
-        return compile_event_clause(entry.on_event, readings_of(deployment))
+    if routine.when is not None:
+        return compile_clause(routine.when, readings)
+    if routine.on_event is not None:
+        return compile_event_clause(routine.on_event, readings)
     return None

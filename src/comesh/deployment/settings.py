@@ -74,7 +74,7 @@ class LshSettings(DocumentModel):
     r: Annotated[Number, Field(ge=0.1, le=1000)] = Field(
         default=4.0, description="Bucket width, in mean distances between neighbours."
     )
-    jitter: Annotated[Number, Field(ge=0, le=100)] = Field(
+    jitter: Annotated[Number, Field(ge=0, le=1)] = Field(
         default=0.0, description="Noise on the places, in mean distances between neighbours; spreads load."
     )
 

@@ -1,0 +1,40 @@
+"""Reading a deployment document on behalf of a command: its problems are printed, and end the command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comesh.cli.terminal import Exit, err
+from comesh.deployment.load import Outcome, load
+from comesh.deployment.model import Deployment
+
+MAX_SHOWN = 100
+
+DocumentFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
+]
+"""The argument of every command that reads a document."""
+
+
+def read_deployment(file: Path) -> Deployment:
+    """The deployment in a file. Prints every problem; ends the command where there are mistakes."""
+    outcome = load(file)
+    show_problems(outcome)
+    if outcome.deployment is None:
+        raise typer.Exit(int(exit_code(outcome)))
+    return outcome.deployment
+
+
+def show_problems(outcome: Outcome) -> None:
+    """One line each, on standard error."""
+    for problem in outcome.problems[:MAX_SHOWN]:
+        err.print(str(problem), markup=False)
+    if len(outcome.problems) > MAX_SHOWN:
+        err.print(f"... and {len(outcome.problems) - MAX_SHOWN} more")
+
+
+def exit_code(outcome: Outcome) -> Exit:
+    if outcome.could_not_read:
+        return Exit.USAGE
+    return Exit.OK if outcome.deployment is not None else Exit.NO

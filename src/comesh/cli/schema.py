@@ -1,0 +1,9 @@
+"""`comesh schema`: the JSON Schema of the deployment document, for editors."""
+
+from comesh.cli.terminal import print_json
+from comesh.deployment.schema import document_schema
+
+
+def schema() -> None:
+    """Print the JSON Schema of the deployment document, for completion and hints in editors."""
+    print_json(document_schema())
