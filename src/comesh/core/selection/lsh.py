@@ -37,7 +37,7 @@ class HashFamily:
 
     def __init__(self, settings: Lsh, seed: int, epoch: int, spacing_mm: int) -> None:
         self.width = max(1, isqrt(2 * (settings.r_milli * spacing_mm * ONE) ** 2) // 1000)
-        self._tables = settings.l
+        self._shape = (settings.l, settings.m)
         self._jitter_mm = settings.jitter_milli * spacing_mm // 1000
         self._jitter_key = chain(seed, _JITTER, epoch)
         functions = [
@@ -63,7 +63,7 @@ class HashFamily:
 
     def sharing(self, buckets: Integers, one: Integers) -> Integers:
         """The columns of buckets that agree with one column in all functions of some table."""
-        agrees = (buckets == one).reshape(self._tables, -1, buckets.shape[1])
+        agrees = (buckets == one).reshape(*self._shape, buckets.shape[1])
         return np.flatnonzero(agrees.all(axis=1).any(axis=0))
 
     def jitter(self, nodes: Words) -> Integers | int:
