@@ -26,9 +26,9 @@ class Steppable(Protocol):
     def step(self, event: AnyEvent, now_ms: float) -> list[Effect]: ...
 
 
-def nonce_of(seed: int, machine: str, boots: int) -> int:
+def nonce_of(seed: int, machine: str, start: int) -> int:
     """The nonce of a process, known beforehand to whoever wants to begin with a mesh that is joined."""
-    return stream(seed, f"nonce {machine} {boots}").word() >> 32
+    return stream(seed, f"nonce {machine} {start}").word() >> 32
 
 
 class Clock:
@@ -88,7 +88,17 @@ class Process:
 class Machine:
     """Named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
 
-    __slots__ = ("boots", "clock", "name", "node_id", "paused_until_ms", "process", "station", "step_ms")
+    __slots__ = (
+        "boots",
+        "clock",
+        "name",
+        "node_id",
+        "paused_until_ms",
+        "process",
+        "starts",
+        "station",
+        "step_ms",
+    )
 
     def __init__(self, name: str, node_id: NodeId, station: int, clock: Clock, boots: int = 0) -> None:
         self.name = name
@@ -97,6 +107,8 @@ class Machine:
         self.clock = clock
         self.boots = boots
         """How often a process started from this disk: all that the disk holds so far."""
+        self.starts = 0
+        """How often a process started here, whatever the disk says: each has its own nonce."""
         self.process: Process | None = None
         self.paused_until_ms = 0.0
         self.step_ms = 0.0
