@@ -23,6 +23,8 @@ _PARTITION = id_hash("draw", "partition")
 def clusters_by_place(places: Integers, size_cap: int) -> list[list[int]]:
     """The rows of places in each cluster, each list in order and the lists in order of their first row."""
     count = -(-len(places) // size_cap)
+    if count == 0:
+        return []
     labels = np.zeros(len(places), dtype=np.int64)
     _split(places, np.arange(len(places), dtype=np.int64), count, 0, labels)
     for _ in range(PASSES):

@@ -33,7 +33,6 @@ from comesh.core.selection.clustering import clusters_by_hash, clusters_by_place
 from comesh.core.selection.geometry import (
     FARTHEST_MM,
     Integers,
-    mean_place,
     mean_spacing_mm,
     place_array,
     squared_distances,
@@ -110,27 +109,29 @@ def _sticky_clusters(
     """The clusters of the previous plan without what left and with what is new."""
     place_of = {device.id: device.place for device in devices}
     clusters: dict[GroupId, list[DeviceId]] = {}
+    sums: dict[GroupId, Integers] = {}
     for cluster in previous.clusters:
         kept = [device for device in cluster.devices if device in place_of]
         if kept:
             clusters[cluster.group] = kept
+            sums[cluster.group] = place_array(place_of[device] for device in kept).sum(axis=0, dtype=np.int64)
     known = {device for members in clusters.values() for device in members}
     groups_made = previous.groups_made
     for device in devices:
         if device.id in known:
             continue
+        place = place_array([device.place])[0]
         roomy = [group for group in sorted(clusters) if len(clusters[group]) < settings.cluster_size]
         if not roomy:
             groups_made += 1
-            clusters[_group_name(groups_made)] = [device.id]
+            group = _group_name(groups_made)
         elif settings.clusters is Locality.RANDOM:
-            clusters[_lowest_group(roomy, device.id, settings.seed)].append(device.id)
+            group = _lowest_group(roomy, device.id, settings.seed)
         else:
-            means = [
-                mean_place(place_array(place_of[member] for member in clusters[group])) for group in roomy
-            ]
-            point: Integers = place_array([device.place])[0]
-            clusters[roomy[int(np.argmin(squared_distances(np.array(means), point)))]].append(device.id)
+            means: Integers = np.stack([sums[group] // len(clusters[group]) for group in roomy])
+            group = roomy[int(np.argmin(squared_distances(means, place)))]
+        clusters.setdefault(group, []).append(device.id)
+        sums[group] = sums.get(group, 0) + place
     return clusters, groups_made
 
 
