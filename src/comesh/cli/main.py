@@ -5,6 +5,7 @@ import typer
 from comesh import __version__
 from comesh.cli.new import new
 from comesh.cli.schema import schema
+from comesh.cli.sim import sim
 from comesh.cli.terminal import Exit, err, out
 from comesh.cli.validate import validate
 
@@ -35,6 +36,7 @@ def _root(
 app.command("new")(new)
 app.command("validate")(validate)
 app.command("schema")(schema)
+app.command("sim")(sim)
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ _WORDS = _BLOCK // 64
 _UNREACHED = 0xFFFF
 _LOAD_BITS = 16
 _LOAD_MASK = (1 << _LOAD_BITS) - 1
+_ONE_HOP = 1 << _LOAD_BITS
 
 
 class Routes:
@@ -73,20 +74,33 @@ class Routes:
         self._views: dict[int, memoryview] = {}
 
     def length(self, source: int, destination: int) -> int:
-        """The packed length, or UNREACHABLE. Senders first look into `rows` themselves: it is hot."""
+        """The packed length, or UNREACHABLE. Senders first look into `rows` themselves: it is hot.
+
+        Walks back from the destination to where the length is known, and keeps all that it learns.
+        """
         row = self.rows[source]
         if row is None:
             row = self.rows[source] = array("I", bytes(4 * self.stations))
-        packed = row[destination]
-        if not packed and source != destination:
-            path = self.path(source, destination)
-            packed = UNREACHABLE
-            if path is not None:
-                load = sum(map(self.loads.__getitem__, path[:-1]))
-                if load > _LOAD_MASK:
-                    raise OverflowError(f"a path of {len(path) - 1} hops is longer than this radio counts")
-                packed = (len(path) - 1) << _LOAD_BITS | load
-            row[destination] = packed
+        block, bit = divmod(source, _BLOCK)
+        self._search(block)
+        slots = self._views[block]
+        station = destination
+        chain: list[int] = []
+        while station != source and not row[station]:
+            slot = slots[station * _BLOCK + bit]
+            if slot == _UNREACHED:
+                row[destination] = UNREACHABLE
+                return UNREACHABLE
+            chain.append(station)
+            station = self._neighbours[station][slot]
+        packed = row[station]
+        for following in reversed(chain):
+            load = (packed & _LOAD_MASK) + self.loads[station]
+            if load > _LOAD_MASK:
+                raise OverflowError("a path with more neighbours along it than this radio counts")
+            packed = (packed & ~_LOAD_MASK) + _ONE_HOP + load
+            row[following] = packed
+            station = following
         return packed
 
     def path(self, source: int, destination: int) -> list[int] | None:

@@ -149,11 +149,12 @@ class World:
             return
         self.radio.set_up(machine.station, True)
         machine.boots += 1
+        machine.starts += 1
         machine.paused_until_ms = 0.0
         process = machine.process = Process(machine, self._make_node(machine.node_id))
         self._processes[at] = process
         self.lives.append(Life(self.now_ms, machine.name, LifeChange.STARTED))
-        nonce = nonce_of(self._seed, machine.name, machine.boots)
+        nonce = nonce_of(self._seed, machine.name, machine.starts)
         self.give(process, Started(boot=machine.boots, nonce=nonce))
 
     def crash(self, machine: Machine) -> None:
@@ -226,14 +227,10 @@ class World:
 
     def give(self, process: Process, event: AnyEvent) -> None:
         """Step the process now, or when it can."""
-        if self._has_to_wait(process):
+        if process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms:
             process.inbox.append((event, None))
         else:
             self._step(process, event)
-
-    def _has_to_wait(self, process: Process) -> bool:
-        waits = process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms
-        return bool(waits)
 
     def _step(self, process: Process, event: AnyEvent) -> None:
         machine = process.machine
@@ -268,7 +265,7 @@ class World:
             process = machine.process
 
     def _timer_due(self, process: Process, timer: Timer) -> None:
-        if self._has_to_wait(process):
+        if process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms:
             pending = process.timers[timer]
             pending.number = None
             process.inbox.append((TimerFired(timer=timer), pending))

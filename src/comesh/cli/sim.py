@@ -1,0 +1,203 @@
+"""`comesh sim`: run a mesh in virtual time, with faults, and say what came of it.
+
+The mesh is that of a deployment document, or one of the paper's shapes. Everything follows from the
+seed: the same command gives the same run.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from comesh.cli.documents import read_deployment
+from comesh.cli.sim_summary import show
+from comesh.cli.terminal import err, fail, print_json
+from comesh.core.membership import MembershipSettings
+from comesh.deployment.planning import plan_of
+from comesh.sim.faults import Schedule, ScheduleError, crashes, parse_schedule
+from comesh.sim.radio import HOP_MS, RadioSettings
+from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.report import Report
+from comesh.sim.simulation import Simulation
+from comesh.sim.streams import stream
+from comesh.sim.topology import (
+    REACH_SPACINGS,
+    SPACING_MM,
+    Relays,
+    Shape,
+    Topology,
+    TopologyError,
+    make_topology,
+    topology_of_plan,
+)
+from comesh.sim.trace import Trace
+from comesh.sim.world import WorldSettings
+
+_MOST_DEVICES = 50_000
+_QUIET_SHARE = 0.25
+"""The last part of a run that drawn faults leave alone."""
+
+_DocumentFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="A deployment document; left out: a shape.", show_default=False),
+]
+_Shape = Annotated[Shape, typer.Option("--topology", help="The shape of the mesh, without a FILE.")]
+_Devices = Annotated[int, typer.Option(min=1, max=_MOST_DEVICES, help="How many devices, without a FILE.")]
+_Smart = Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of them that runs CoMesh.")]
+_Reach = Annotated[
+    float | None,
+    typer.Option(min=0.001, help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE."),
+]
+_Relays = Annotated[Relays, typer.Option(help="Who passes messages on.")]
+_Minutes = Annotated[float, typer.Option(min=0.0, max=100_000.0, help="Simulated time.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Decides everything random.")]
+_HopMs = Annotated[float | None, typer.Option(min=0.0, help="Time of a hop; left out: 10, or as FILE says.")]
+_Loss = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages lost on each hop.")]
+_LossPerMessage = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share lost, however many hops.")]
+_Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share that arrives twice.")]
+_Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share held up on the way.")]
+_SkewMs = Annotated[float, typer.Option(min=0.0, help="Clocks are off by up to this.")]
+_DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Clocks drift by up to this.")]
+_Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other.")]
+_Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
+_Random = Annotated[
+    list[str] | None,
+    typer.Option("--random", metavar="CLASS=RATE", help="Draw faults, so many per minute; repeatable."),
+]
+_Joined = Annotated[bool, typer.Option("--joined", help="Begin with nodes that know each other.")]
+_TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write every event there.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+def sim(
+    file: _DocumentFile = None,
+    *,
+    shape: _Shape = Shape.GRID,
+    devices: _Devices = 250,
+    smart: _Smart = 0.4,
+    reach: _Reach = None,
+    relays: _Relays = Relays.ALL,
+    minutes: _Minutes = 5.0,
+    seed: _Seed = 1,
+    hop_ms: _HopMs = None,
+    loss: _Loss = 0.0,
+    loss_per_message: _LossPerMessage = 0.0,
+    duplicate: _Duplicate = 0.0,
+    reorder: _Reorder = 0.0,
+    skew_ms: _SkewMs = 0.0,
+    drift_ppm: _DriftPpm = 0.0,
+    crash: _Crash = 0,
+    faults: _Faults = None,
+    random: _Random = None,
+    joined: _Joined = False,
+    trace: _TraceFile = None,
+    json: _Json = False,
+) -> None:
+    """Run a mesh in virtual time: traffic, what was detected and when, false alarms."""
+    try:
+        if file is None:
+            mesh = _shaped(shape, devices=devices, smart=smart, reach=reach, seed=seed, relays=relays)
+        else:
+            mesh = _of_document(file, reach, relays)
+        radio = RadioSettings(
+            hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
+            loss_per_hop=loss,
+            loss_per_message=loss_per_message,
+            duplicate=duplicate,
+            reorder=reorder,
+        )
+        settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm)
+        run_ms = minutes * 60_000.0
+        schedule = _read_schedule(faults) + _crashing(mesh.topology, crash, run_ms, seed)
+        schedule += _drawn(mesh.topology, random or [], run_ms, seed)
+        report = _run(mesh, settings, schedule, minutes=minutes, seed=seed, joined=joined, trace_file=trace)
+    except (TopologyError, ScheduleError, OSError) as error:
+        fail(str(error))
+    if json:
+        print_json(report)
+    else:
+        show(report, schedule)
+
+
+class _Mesh(NamedTuple):
+    topology: Topology
+    membership: MembershipSettings
+    hop_ms: float
+
+
+def _shaped(
+    shape: Shape, *, devices: int, smart: float, reach: float | None, seed: int, relays: Relays
+) -> _Mesh:
+    spacings = REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM
+    topology = make_topology(shape, devices=devices, smart=smart, seed=seed, reach=spacings, relays=relays)
+    return _Mesh(topology, MembershipSettings(), HOP_MS)
+
+
+def _of_document(file: Path, reach: float | None, relays: Relays) -> _Mesh:
+    deployment = read_deployment(file)
+    if not deployment.nodes:
+        fail(f"{file} names no nodes: there is nothing to run")
+    reach_mm = None if reach is None else round(reach * 1000)
+    topology = topology_of_plan(plan_of(deployment), reach_mm=reach_mm, relays=relays)
+    settings = deployment.settings
+    return _Mesh(topology, MembershipSettings(period_ms=settings.membership_period_ms), settings.hop_ms)
+
+
+def _read_schedule(file: Path | None) -> Schedule:
+    if file is None:
+        return Schedule()
+    try:
+        return parse_schedule(file.read_text(encoding="utf-8"))
+    except (ScheduleError, UnicodeDecodeError) as error:
+        fail(f"{file}: {error}")
+
+
+def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Schedule:
+    """Spread over the middle half of the run, so that the first minutes settle and the last detect."""
+    nodes = stream(seed, "crashing nodes").sample(sorted(topology.nodes), count)
+    return crashes(nodes, first_ms=run_ms / 4, every_ms=run_ms / 2 / max(1, count))
+
+
+def _drawn(topology: Topology, wanted: list[str], run_ms: float, seed: int) -> Schedule:
+    per_minute: dict[FaultClass, float] = {}
+    for text in wanted:
+        name, _, rate = text.partition("=")
+        try:
+            per_minute[FaultClass(name)] = float(rate)
+        except ValueError:
+            known = ", ".join(FaultClass)
+            fail(f"--random {text}: expected CLASS=FAULTS_PER_MINUTE, such as crash=2; classes: {known}")
+    wishes = RandomFaults(run_ms=run_ms, quiet_ms=run_ms * _QUIET_SHARE, per_minute=per_minute)
+    return random_schedule(topology, wishes, seed)
+
+
+def _run(
+    mesh: _Mesh,
+    settings: WorldSettings,
+    schedule: Schedule,
+    *,
+    minutes: float,
+    seed: int,
+    joined: bool,
+    trace_file: Path | None,
+) -> Report:
+    with ExitStack() as stack:
+        simulation = Simulation(
+            mesh.topology,
+            seed=seed,
+            settings=settings,
+            membership=mesh.membership,
+            joined=joined,
+            faults=schedule,
+            trace=None if trace_file is None else Trace(stack.enter_context(trace_file.open("wb"))),
+        )
+        if not err.is_terminal:
+            simulation.run(minutes=minutes)
+        else:
+            columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+            bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
+            task = bar.add_task("", total=minutes * 60_000.0)
+            simulation.run(minutes=minutes, progress=lambda now_ms: bar.update(task, completed=now_ms))
+        return simulation.report()

@@ -1,0 +1,89 @@
+"""The summary of a simulation, for people."""
+
+from rich.table import Table
+
+from comesh.cli.terminal import out
+from comesh.sim.faults import Schedule
+from comesh.sim.report import Report, Spread
+from comesh.sim.watch import Detection
+
+_MOST_LINES = 20
+"""Of faults, detections and stops; --json has all."""
+
+
+def show(report: Report, schedule: Schedule) -> None:
+    out.print(
+        f"{report.topology}: {report.nodes} nodes among {report.stations} stations, seed {report.seed}",
+        markup=False,
+    )
+    faster = f", {report.simulated_s / report.cpu_s:.1f} times real time" if report.cpu_s > 0 else ""
+    out.print(
+        f"{report.simulated_s:g} s simulated in {report.cpu_s:.2f} s of CPU{faster}; {report.events} events"
+    )
+    _show_lines("faults", [line.strip() for line in schedule.describe()])
+    _show_traffic(report)
+    out.print()
+    out.print(f"end to end, sent per node:           {_rates(report.end_to_end_bytes_per_s)}")
+    out.print(f"hop by hop, transmitted per node:    {_rates(report.hop_by_hop_bytes_per_s)}")
+    out.print()
+    _show_membership(report)
+    if report.trace_digest is not None:
+        out.print(f"trace {report.trace_digest}")
+
+
+def _show_traffic(report: Report) -> None:
+    seconds = report.simulated_s * report.nodes
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("kind")
+    for title in ("sent", "bytes", "received", "lost", "transmitted", "bytes", "B/s per node"):
+        table.add_column(title, justify="right")
+    for row in report.traffic:
+        per_node = row.sent.size_bytes / seconds if seconds else 0.0
+        table.add_row(
+            row.kind,
+            str(row.sent.messages),
+            str(row.sent.size_bytes),
+            str(row.received.messages),
+            str(sum(row.lost.values())),
+            str(row.transmitted.messages),
+            str(row.transmitted.size_bytes),
+            f"{per_node:.1f}",
+        )
+    out.print()
+    out.print(table)
+    why: dict[str, int] = {}
+    for row in report.traffic:
+        for reason, count in row.lost.items():
+            why[reason] = why.get(reason, 0) + count
+    if why:
+        out.print("lost: " + ", ".join(f"{count} {reason}" for reason, count in sorted(why.items())))
+
+
+def _show_membership(report: Report) -> None:
+    _show_lines("crashes", [_told(detection) for detection in report.detections])
+    out.print(f"false suspicions {report.false_suspicions}, false deaths {report.false_deaths}")
+    stops = [f"{life.at_ms / 1000:.3f} s  {life.machine}: {life.why}" for life in report.stopped]
+    _show_lines("stopped by themselves", stops)
+
+
+def _told(detection: Detection) -> str:
+    what = f"{detection.crashed_at_ms / 1000:.3f} s  {detection.node}: "
+    if detection.first_after_ms is None or detection.last_after_ms is None:
+        return what + ("back before anybody noticed" if detection.over else "nobody noticed")
+    first, last = detection.first_after_ms / 1000, detection.last_after_ms / 1000
+    what += f"first known after {first:.2f} s, to {detection.known_by} of {detection.of} after {last:.2f} s"
+    return what + (" (it came back)" if detection.over else "")
+
+
+def _show_lines(title: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    out.print(f"{title}: {len(lines)}")
+    for line in lines[:_MOST_LINES]:
+        out.print(f"  {line}", markup=False)
+    if len(lines) > _MOST_LINES:
+        out.print(f"  ... and {len(lines) - _MOST_LINES} more")
+
+
+def _rates(spread: Spread) -> str:
+    return f"mean {spread.mean:.1f}, median {spread.median:.1f}, most {spread.most:.1f} B/s"
