@@ -4,6 +4,7 @@ import typer
 
 from comesh import __version__
 from comesh.cli.new import new
+from comesh.cli.plan import plan
 from comesh.cli.schema import schema
 from comesh.cli.sim import sim
 from comesh.cli.terminal import Exit, err, out
@@ -36,6 +37,7 @@ def _root(
 app.command("new")(new)
 app.command("validate")(validate)
 app.command("schema")(schema)
+app.command("plan")(plan)
 app.command("sim")(sim)
 
 

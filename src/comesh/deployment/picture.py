@@ -103,7 +103,7 @@ class _Sheet:
                 return
 
 
-def draw(plan: Plan, members: Members | None = None) -> str:
+def draw(plan: Plan, members: Members | None = None, title: str = "") -> str:
     """The picture of a plan with the members of one epoch: by default those of genesis."""
     members = plan.genesis if members is None else members
     groups = sorted((cluster.group for cluster in plan.clusters), key=group_order)
@@ -119,7 +119,7 @@ def draw(plan: Plan, members: Members | None = None) -> str:
     width = _GAP_PX + columns * (panel[0] + _GAP_PX) + LEGEND_WIDTH_PX
     height = _HEADER_PX + max(panels_height, legend_height)
     sheet = _Sheet()
-    sheet.text(_GAP_PX, 34, f"Plan of deployment version {plan.version}", 20, font_weight="600")
+    sheet.text(_GAP_PX, 34, title or f"Plan of deployment version {plan.version}", 20, font_weight="600")
     for number, floor in enumerate(floors):
         corner = _Point(
             _GAP_PX + number % columns * (panel[0] + _GAP_PX),

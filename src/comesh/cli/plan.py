@@ -1,0 +1,210 @@
+"""`comesh plan FILE`: which groups a deployment gets, who is in them, how busy, and what outages stop."""
+
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from comesh.cli.documents import DocumentFile, read_deployment
+from comesh.cli.terminal import Exit, fail, out, print_json
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.plan import DEPLOYMENT, Plan
+from comesh.core.selection import PlanningError
+from comesh.deployment.outlook import (
+    DomainLoss,
+    Members,
+    NodeLoad,
+    domain_losses,
+    domain_warnings,
+    forecast,
+    group_order,
+    node_loads,
+)
+from comesh.deployment.picture import draw
+from comesh.deployment.planning import plan_of
+from comesh.deployment.problems import did_you_mean
+
+MOST_GROUPS_SHOWN = 20
+MOST_NODES_SHOWN = 20
+
+_Epochs = Annotated[int, typer.Option(min=1, max=1000, help="How many epochs to look ahead.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_Svg = Annotated[
+    Path | None,
+    typer.Option(
+        "--svg", metavar="OUT.svg", help="Draw the floors from above into this file.", show_default=False
+    ),
+]
+_Without = Annotated[
+    list[str] | None,
+    typer.Option("--without", metavar="NODE", help="A node that fails after epoch 0; can be repeated."),
+]
+_Alive = Annotated[
+    list[str] | None,
+    typer.Option("--alive", metavar="NODE", help="A node that stays, all others fail; can be repeated."),
+]
+
+
+def plan(
+    file: DocumentFile,
+    *,
+    epochs: _Epochs = 5,
+    json: _Json = False,
+    svg: _Svg = None,
+    without: _Without = None,
+    alive: _Alive = None,
+) -> None:
+    """Show clusters, their groups in the next epochs, the load of nodes, and what outages would stop."""
+    deployment = read_deployment(file)
+    try:
+        made = plan_of(deployment)
+    except PlanningError as wrong:
+        fail(f"{file}: {wrong}", Exit.NO)
+    absent = _absent(made, without or [], alive or [])
+    ahead = forecast(made, epochs, absent)
+    losses = domain_losses(made, ahead)
+    loads = node_loads(made, ahead)
+    if svg is not None:
+        shown = min(1, epochs - 1) if absent else 0
+        _write(svg, draw(made, ahead[shown], f"{deployment.name or file.name}, epoch {shown}"))
+    if json:
+        print_json(_as_json(made, ahead, loads, losses))
+        return
+    _show_summary(made)
+    _show_groups(made, ahead)
+    _show_loads(made, loads)
+    _show_losses(losses)
+    if svg is not None:
+        out.print(f"drew {svg}", markup=False)
+
+
+def _absent(plan: Plan, without: list[str], alive: list[str]) -> list[NodeId]:
+    """The nodes that are taken to have failed."""
+    if without and alive:
+        fail("--without and --alive say the same thing in two ways; use one of them")
+    known = [node.id for node in plan.nodes]
+    for name in (*without, *alive):
+        if name not in known:
+            fail(f"no node {name!r} in this document; {did_you_mean(name, known)}")
+    return [node for node in known if (node not in alive if alive else node in without)]
+
+
+def _write(svg: Path, picture: str) -> None:
+    try:
+        svg.write_text(picture, encoding="utf-8")
+    except OSError as wrong:
+        fail(f"cannot write {svg}: {wrong.strerror}")
+
+
+def _show_summary(plan: Plan) -> None:
+    settings = plan.settings
+    size = len(plan.genesis[DEPLOYMENT])
+    out.print(
+        f"{_count(len(plan.devices), 'device')} and {_count(len(plan.routines), 'routine')} in "
+        f"{_count(len(plan.clusters), 'cluster')}; {_count(len(plan.nodes), 'node')}, "
+        f"{plan.spacing_mm / 1000:.1f} m apart on average; f = {settings.f}, so {size} members per group"
+    )
+
+
+def _show_groups(plan: Plan, ahead: list[Members]) -> None:
+    table = Table(title="Groups: leader, then members, by epoch", title_justify="left", show_lines=True)
+    table.add_column("group")
+    table.add_column("devices", justify="right")
+    table.add_column("routines", justify="right")
+    for epoch in range(len(ahead)):
+        table.add_column(str(epoch), no_wrap=True)
+    clusters = {cluster.group: cluster for cluster in plan.clusters}
+    groups = sorted(ahead[0], key=group_order)
+    for group in groups[:MOST_GROUPS_SHOWN]:
+        cluster = clusters.get(group)
+        counts = (str(len(cluster.devices)), str(len(cluster.routines))) if cluster is not None else ("", "")
+        table.add_row(group, *counts, *(_members(members_of, group) for members_of in ahead))
+    out.print(table)
+    if len(groups) > MOST_GROUPS_SHOWN:
+        out.print(f"... and {len(groups) - MOST_GROUPS_SHOWN} more groups; --json has them all")
+
+
+def _members(members_of: Members, group: GroupId) -> str:
+    leader, *others = members_of[group]
+    return "\n".join((f"[bold]{leader}[/bold]", *others))
+
+
+def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...]) -> None:
+    table = Table(title="Load of nodes, the busiest first", title_justify="left", show_footer=True)
+    domain_of = {node.id: node.power_domain for node in plan.nodes}
+    busiest = sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
+    table.add_column("node", "mean of all\nmost")
+    table.add_column("power domain")
+    columns = (
+        ("devices led", [load.led_devices for load in busiest]),
+        ("devices held", [load.held_devices for load in busiest]),
+        ("% of epochs in a group", [100 * load.member_share for load in busiest]),
+        ("groups at once", [float(load.groups_at_most) for load in busiest]),
+    )
+    for title, figures in columns:
+        table.add_column(title, f"{fmean(figures):.1f}\n{max(figures):.1f}", justify="right")
+    for row, load in enumerate(busiest[:MOST_NODES_SHOWN]):
+        led, held, share, at_once = (figures[row] for _, figures in columns)
+        domain = domain_of[load.node] or "its own"
+        table.add_row(load.node, domain, f"{led:.1f}", f"{held:.1f}", f"{share:.0f}", f"{at_once:.0f}")
+    out.print(table)
+    if len(busiest) > MOST_NODES_SHOWN:
+        out.print(f"... and {len(busiest) - MOST_NODES_SHOWN} more nodes; --json has them all")
+
+
+def _show_losses(losses: tuple[DomainLoss, ...]) -> None:
+    if not losses:
+        out.print("No node names a power domain: each is taken to lose power alone.")
+        return
+    table = Table(title="If a power domain goes out", title_justify="left")
+    table.add_column("power domain")
+    table.add_column("nodes", justify="right")
+    table.add_column("stops (in epochs)")
+    table.add_column("elects another leader (in epochs)")
+    for loss in losses:
+        stops = _when(loss.stops)
+        table.add_row(
+            loss.domain,
+            str(len(loss.nodes)),
+            f"[red]{stops}[/red]" if stops else "nothing",
+            _when(loss.leaderless) or "nowhere",
+        )
+    out.print(table)
+
+
+def _when(epochs_of: dict[GroupId, tuple[int, ...]]) -> str:
+    """`c1 (0, 2-4)`, one group per line."""
+    return "\n".join(f"{group} ({_spans(epochs)})" for group, epochs in epochs_of.items())
+
+
+def _spans(numbers: tuple[int, ...]) -> str:
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def _count(count: int, kind: str) -> str:
+    return f"{count} {kind}" if count == 1 else f"{count} {kind}s"
+
+
+def _as_json(
+    plan: Plan, ahead: list[Members], loads: tuple[NodeLoad, ...], losses: tuple[DomainLoss, ...]
+) -> dict[str, Any]:
+    return {
+        "version": plan.version,
+        "settings": msgspec.to_builtins(plan.settings),
+        "spacing_mm": plan.spacing_mm,
+        "clusters": msgspec.to_builtins(plan.clusters),
+        "anchors": plan.anchors,
+        "epochs": ahead,
+        "loads": msgspec.to_builtins(loads),
+        "power_domains": msgspec.to_builtins(losses),
+        "warnings": domain_warnings(plan),
+    }
