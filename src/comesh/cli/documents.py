@@ -29,7 +29,7 @@ def read_deployment(file: Path) -> Deployment:
 def show_problems(outcome: Outcome) -> None:
     """One line each, on standard error."""
     for problem in outcome.problems[:MAX_SHOWN]:
-        err.print(str(problem), markup=False)
+        err.print(str(problem), markup=False, emoji=False)
     if len(outcome.problems) > MAX_SHOWN:
         err.print(f"... and {len(outcome.problems) - MAX_SHOWN} more")
 

@@ -20,10 +20,10 @@ def validate(
         print_json(_as_json(outcome))
     else:
         show_problems(outcome)
-        if outcome.deployment is None:
+        if outcome.deployment is not None:
+            out.print(f"{outcome.file} is fine: {_summary(outcome)}", markup=False, emoji=False)
+        elif not outcome.could_not_read:
             err.print(_count(len(outcome.errors), "mistake"))
-        else:
-            out.print(f"{outcome.file} is fine: {_summary(outcome)}", markup=False)
     raise typer.Exit(int(exit_code(outcome)))
 
 
