@@ -110,49 +110,57 @@ def _show_summary(plan: Plan) -> None:
 
 
 def _show_groups(plan: Plan, ahead: list[Members]) -> None:
-    table = Table(title="Groups: leader, then members, by epoch", title_justify="left", show_lines=True)
-    table.add_column("group")
-    table.add_column("devices", justify="right")
-    table.add_column("routines", justify="right")
-    for epoch in range(len(ahead)):
-        table.add_column(str(epoch), no_wrap=True)
+    table = Table(title="Groups in the next epochs", title_justify="left")
+    table.add_column("group", no_wrap=True)
+    table.add_column("epoch", justify="right")
+    table.add_column("leader", no_wrap=True)
+    table.add_column("other members", overflow="fold")
     clusters = {cluster.group: cluster for cluster in plan.clusters}
     groups = sorted(ahead[0], key=group_order)
     for group in groups[:MOST_GROUPS_SHOWN]:
         cluster = clusters.get(group)
-        counts = (str(len(cluster.devices)), str(len(cluster.routines))) if cluster is not None else ("", "")
-        table.add_row(group, *counts, *(_members(members_of, group) for members_of in ahead))
+        about: list[str] = [group] if cluster is None else [group, _count(len(cluster.devices), "device")]
+        if cluster is not None and cluster.routines:
+            about.append(_count(len(cluster.routines), "routine"))
+        table.add_section()
+        for epoch in range(max(len(ahead), len(about))):
+            first = about[epoch] if epoch < len(about) else ""
+            if epoch < len(ahead):
+                leader, *others = ahead[epoch][group]
+                table.add_row(first, str(epoch), leader, ", ".join(others))
+            else:
+                table.add_row(first)
     out.print(table)
     if len(groups) > MOST_GROUPS_SHOWN:
         out.print(f"... and {len(groups) - MOST_GROUPS_SHOWN} more groups; --json has them all")
 
 
-def _members(members_of: Members, group: GroupId) -> str:
-    leader, *others = members_of[group]
-    return "\n".join((f"[bold]{leader}[/bold]", *others))
-
-
 def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...]) -> None:
-    table = Table(title="Load of nodes, the busiest first", title_justify="left", show_footer=True)
+    """Devices led and held at a time, the share of epochs in any group, the most groups at once."""
+    table = Table(title="Load of nodes, the busiest first", title_justify="left")
+    table.add_column("node", overflow="fold")
+    table.add_column("power domain", overflow="fold")
+    for title in ("devices\nled", "devices\nheld", "in a group\n(% of time)", "groups\nat once"):
+        table.add_column(title, justify="right", no_wrap=True)
     domain_of = {node.id: node.power_domain for node in plan.nodes}
-    busiest = sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
-    table.add_column("node", "mean of all\nmost")
-    table.add_column("power domain")
-    columns = (
-        ("devices led", [load.led_devices for load in busiest]),
-        ("devices held", [load.held_devices for load in busiest]),
-        ("% of epochs in a group", [100 * load.member_share for load in busiest]),
-        ("groups at once", [float(load.groups_at_most) for load in busiest]),
-    )
-    for title, figures in columns:
-        table.add_column(title, f"{fmean(figures):.1f}\n{max(figures):.1f}", justify="right")
-    for row, load in enumerate(busiest[:MOST_NODES_SHOWN]):
-        led, held, share, at_once = (figures[row] for _, figures in columns)
-        domain = domain_of[load.node] or "its own"
-        table.add_row(load.node, domain, f"{led:.1f}", f"{held:.1f}", f"{share:.0f}", f"{at_once:.0f}")
+    figures_of = {
+        load.node: (load.led_devices, load.held_devices, 100 * load.member_share, float(load.groups_at_most))
+        for load in sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
+    }
+    for node in list(figures_of)[:MOST_NODES_SHOWN]:
+        table.add_row(node, domain_of[node] or "its own", *_figures(figures_of[node]))
+    table.add_section()
+    columns = tuple(zip(*figures_of.values(), strict=True))
+    table.add_row("mean of all", "", *_figures(tuple(map(fmean, columns))))
+    table.add_row("most", "", *_figures(tuple(map(max, columns))))
     out.print(table)
-    if len(busiest) > MOST_NODES_SHOWN:
-        out.print(f"... and {len(busiest) - MOST_NODES_SHOWN} more nodes; --json has them all")
+    if len(loads) > MOST_NODES_SHOWN:
+        out.print(f"... and {len(loads) - MOST_NODES_SHOWN} more nodes; --json has them all")
+
+
+def _figures(figures: tuple[float, ...]) -> tuple[str, ...]:
+    led, held, share, at_once = figures
+    return f"{led:.1f}", f"{held:.1f}", f"{share:.0f}", f"{at_once:.1f}"
 
 
 def _show_losses(losses: tuple[DomainLoss, ...]) -> None:
@@ -160,10 +168,10 @@ def _show_losses(losses: tuple[DomainLoss, ...]) -> None:
         out.print("No node names a power domain: each is taken to lose power alone.")
         return
     table = Table(title="If a power domain goes out", title_justify="left")
-    table.add_column("power domain")
-    table.add_column("nodes", justify="right")
-    table.add_column("stops (in epochs)")
-    table.add_column("elects another leader (in epochs)")
+    table.add_column("power domain", no_wrap=True)
+    table.add_column("nodes", justify="right", no_wrap=True)
+    table.add_column("stops\n(in epochs)", overflow="fold")
+    table.add_column("elects another leader\n(in epochs)", overflow="fold")
     for loss in losses:
         stops = _when(loss.stops)
         table.add_row(

@@ -24,6 +24,7 @@ SMALL_PANEL_PX = (580, 440)
 LEGEND_WIDTH_PX = 250
 FLOOR_GAP_MM = 2_000
 """Heights closer than this are one floor."""
+FEWEST_ON_A_FLOOR = 4
 _MARGIN_PX = 44
 _GAP_PX = 20
 _HEADER_PX = 58
@@ -42,6 +43,10 @@ FAINT = "#66717d"
 class _Point(NamedTuple):
     x: float
     y: float
+
+
+_Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
 
 class _Floor(NamedTuple):
@@ -66,7 +71,9 @@ class _Sheet:
 
     def __init__(self) -> None:
         self.marks: list[str] = []
-        self._taken: list[tuple[float, float, float, float]] = []
+        self.panel: _Box = (0, 0, 0, 0)
+        """The panel that is being drawn."""
+        self._taken: list[_Box] = []
 
     def add(self, mark: str) -> None:
         self.marks.append(mark)
@@ -78,29 +85,37 @@ class _Sheet:
     def reserve(self, at: _Point, half_px: float) -> None:
         self._taken.append((at.x - half_px, at.y - half_px, at.x + half_px, at.y + half_px))
 
-    def name(self, at: _Point, words: str, size: int, away_px: float, fill: str) -> None:
-        """Write a name beside a mark where it covers nothing, or nowhere."""
-        width, height = 0.6 * size * len(words), size * 1.0
-        for x, y in (
-            (at.x + away_px, at.y - height / 2),
-            (at.x - away_px - width, at.y - height / 2),
-            (at.x - width / 2, at.y - away_px - height),
-            (at.x - width / 2, at.y + away_px),
-            (at.x + away_px * 0.7, at.y - away_px - height * 0.7),
-            (at.x - away_px * 0.7 - width, at.y - away_px - height * 0.7),
-        ):
-            box = (x, y, x + width, y + height)
-            if not any(_overlap(box, other) for other in self._taken):
-                self._taken.append(box)
-                halo = {
-                    "stroke": "#ffffff",
-                    "stroke_width": "2.6",
-                    "stroke_linejoin": "round",
-                    "opacity": "0.8",
-                }
-                self.text(x, y + height * 0.82, words, size, fill="#ffffff", **halo)
-                self.text(x, y + height * 0.82, words, size, fill=fill)
-                return
+    def name(
+        self, at: _Point, words: str, *, size: int, away_px: float, fill: str, must: bool = False
+    ) -> None:
+        """Write a name beside a mark, in the panel and covering nothing; or nowhere, unless it must."""
+        width, height = 0.6 * size * len(words), float(size)
+        spots = [spot for away in (away_px, away_px * 1.7) for spot in _beside(at, width, height, away)]
+        inside = [spot for spot in spots if self._inside(spot)]
+        free = [spot for spot in inside if not any(_overlap(spot, other) for other in self._taken)]
+        if free or must:
+            box = (free or inside or spots)[0]
+            self._taken.append(box)
+            x, y = box[0], box[1] + height * 0.82
+            self.text(x, y, words, size, fill="#ffffff", stroke="#ffffff", stroke_width="2.6", opacity="0.8")
+            self.text(x, y, words, size, fill=fill)
+
+    def _inside(self, box: _Box) -> bool:
+        left, top, right, bottom = self.panel
+        return left + 4 < box[0] and top + 4 < box[1] and box[2] < right - 4 and box[3] < bottom - 4
+
+
+def _beside(at: _Point, width: float, height: float, away: float) -> list[_Box]:
+    """Where a name can stand: right, left, above, below, and at the upper and lower corners."""
+    right, left = at.x + away, at.x - away - width
+    above, below, level = at.y - away - height, at.y + away, at.y - height / 2
+    middle, bit = at.x - width / 2, away * 0.3
+    corners = [
+        (right, level), (left, level), (middle, above), (middle, below),
+        (right - bit, above + bit), (left + bit, above + bit),
+        (right - bit, below - bit), (left + bit, below - bit),
+    ]  # fmt: skip
+    return [(x, y, x + width, y + height) for x, y in corners]
 
 
 def draw(plan: Plan, members: Members | None = None, title: str = "") -> str:
@@ -156,6 +171,7 @@ class _Frame:
 
 def _draw_panel(sheet: _Sheet, frame: _Frame, title: str) -> None:
     (left, top), (width, height) = frame.corner, frame.panel
+    sheet.panel = (left, top, left + width, top + height)
     sheet.add(
         f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="8" '
         'fill="#fbfcfd" stroke="#d5dbe1"/>'
@@ -187,9 +203,9 @@ def _draw_floor(sheet: _Sheet, scene: _Scene, floor: _Floor, frame: _Frame) -> N
         domain = domain_of[node]
         _draw_node(sheet, scene, node, at, "" if domain is None else scene.letter_of[domain])
     for node, at in nodes.items():
-        sheet.name(at, node, 12, 13, INK)
+        sheet.name(at, node, size=12, away_px=13, fill=INK, must=True)
     for device, at in devices.items():
-        sheet.name(at, device, 9, 6, FAINT)
+        sheet.name(at, device, size=9, away_px=6, fill=FAINT)
 
 
 def _draw_area(sheet: _Sheet, points: Sequence[_Point], colour: str, group: GroupId) -> None:
@@ -201,7 +217,7 @@ def _draw_area(sheet: _Sheet, points: Sequence[_Point], colour: str, group: Grou
     outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     sheet.add(f'<polygon points="{outline}" {style}><title>{escape(group)}</title></polygon>')
     top = min(points, key=lambda point: (point.y, point.x))
-    sheet.name(_Point(top.x, top.y - 2), group, 13, 9, colour)
+    sheet.name(_Point(top.x, top.y - 2), group, size=13, away_px=9, fill=colour)
 
 
 def _draw_lines(sheet: _Sheet, scene: _Scene, nodes: Mapping[NodeId, _Point]) -> None:
@@ -293,24 +309,30 @@ def _letters(plan: Plan) -> dict[str, str]:
 
 
 def _floors(plan: Plan) -> list[_Floor]:
-    """Heights with a gap between them are floors, the lowest first."""
+    """Heights with a gap between them are floors, the lowest first, but a floor has more than a few things:
+    what is alone on a roof or in a well is drawn with the floor that is nearest."""
     places = [node.place for node in plan.nodes] + [device.place for device in plan.devices]
-    floors: list[_Floor] = []
-    last_mm = None
-    for height_mm in sorted({place.z_mm for place in places}):
-        if last_mm is None or height_mm - last_mm >= FLOOR_GAP_MM:
-            floors.append(_Floor(height_mm, {}, {}))
-        last_mm = height_mm
-    for node in plan.nodes:
-        _floor_at(floors, node.place).nodes[node.id] = node.place
-    for device in plan.devices:
-        _floor_at(floors, device.place).devices[device.id] = device.place
-    return floors
+    levels: list[list[int]] = []
+    for height_mm in sorted(place.z_mm for place in places):
+        if not levels or height_mm - levels[-1][-1] >= FLOOR_GAP_MM:
+            levels.append([])
+        levels[-1].append(height_mm)
+    while len(levels) > 1:
+        smallest = min(range(len(levels)), key=lambda row: len(levels[row]))
+        if len(levels[smallest]) >= max(FEWEST_ON_A_FLOOR, len(places) // 12):
+            break
+        neighbours = [row for row in (smallest - 1, smallest + 1) if 0 <= row < len(levels)]
+        nearest = min(neighbours, key=lambda row: abs(levels[row][0] - levels[smallest][0]))
+        low, high = sorted((nearest, smallest))
+        levels[low : high + 1] = [levels[low] + levels[high]]
+    return [_floor_of(plan, heights[0], heights[-1]) for heights in levels]
 
 
-def _floor_at(floors: Sequence[_Floor], place: Place) -> _Floor:
-    return max(
-        (floor for floor in floors if floor.bottom_mm <= place.z_mm), key=lambda floor: floor.bottom_mm
+def _floor_of(plan: Plan, lowest_mm: int, highest_mm: int) -> _Floor:
+    return _Floor(
+        lowest_mm,
+        {one.id: one.place for one in plan.devices if lowest_mm <= one.place.z_mm <= highest_mm},
+        {one.id: one.place for one in plan.nodes if lowest_mm <= one.place.z_mm <= highest_mm},
     )
 
 
@@ -371,7 +393,7 @@ def _turns_right(one: _Point, two: _Point, three: _Point) -> bool:
     return (two.x - one.x) * (three.y - one.y) <= (two.y - one.y) * (three.x - one.x)
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
