@@ -33,10 +33,17 @@ class Draft(msgspec.Struct, kw_only=True):
     unreadable: set[tuple[str, str]] = set()
     """(section, id) of entries that are there but could not be read at all."""
     broken: set[Path] = set()
+    broken_within: set[Path] = set()
+    """All that has something broken at or below it."""
+
+    def mark_broken(self, path: Path) -> None:
+        self.broken.add(path)
+        self.broken_within.update(path[:length] for length in range(len(path) + 1))
 
     def sound(self, *path: str | int) -> bool:
         """Nothing at, above or below this path was reported as wrong in form."""
-        return not any(broken[: len(path)] == path or path[: len(broken)] == broken for broken in self.broken)
+        above = (path[:length] for length in range(len(path) + 1))
+        return path not in self.broken_within and not any(one in self.broken for one in above)
 
     def names(self, section: str) -> list[str]:
         """All ids of a section, also of entries that could not be read."""
@@ -48,9 +55,11 @@ class Draft(msgspec.Struct, kw_only=True):
         return name in known or (section, name) in self.unreadable or (section,) in self.broken
 
 
-def draft_of(data: dict[str, Any]) -> tuple[Draft, list[Complaint]]:
-    """Read every part of the document that can be read."""
+def draft_of(data: dict[str, Any], replaced: set[Path]) -> tuple[Draft, list[Complaint]]:
+    """Read every part of the document that can be read; replaced is what was not even YAML."""
     draft = Draft()
+    for path in replaced:
+        draft.mark_broken(path)
     found = [
         complain(key, what=f"unknown key {quote(key)}", fix=did_you_mean(key, SECTIONS), at_key=True)
         for key in data
@@ -61,14 +70,13 @@ def draft_of(data: dict[str, Any]) -> tuple[Draft, list[Complaint]]:
         draft.name = name
     else:
         found.append(complain("name", what=f"expected a text, got {quote(name)}", fix="put it in quotes"))
-    settings = _repaired(
-        Settings, {} if data.get("settings") is None else data["settings"], ("settings",), found
-    )
-    draft.settings = settings or Settings()
+    own_settings = {} if data.get("settings") is None else data["settings"]
+    draft.settings = _repaired(Settings, own_settings, ("settings",), draft, found) or Settings()
     draft.nodes = _entries(Node, data, "nodes", draft, found)
     draft.devices = _entries(Device, data, "devices", draft, found)
     draft.routines = _entries(Routine, data, "routines", draft, found)
-    draft.broken = {complaint.path for complaint in found}
+    for complaint in found:
+        draft.mark_broken(complaint.path)
     return draft, found
 
 
@@ -86,7 +94,7 @@ def _entries(
     for name, entry in entries.items():
         if name.startswith("? line"):
             continue
-        repaired = _repaired(model, entry, (section, name), found)
+        repaired = _repaired(model, entry, (section, name), draft, found)
         if repaired is None:
             draft.unreadable.add((section, name))
         else:
@@ -94,19 +102,34 @@ def _entries(
     return read
 
 
-def _repaired(model: type[_Model], data: Any, at: Path, found: list[Complaint]) -> _Model | None:
+def _repaired(
+    model: type[_Model], data: Any, at: Path, draft: Draft, found: list[Complaint]
+) -> _Model | None:
     """The entry without the parts that are wrong in form, each of which is reported; None if none is left."""
     for _ in range(MAX_REPAIRS):
         try:
             return model.model_validate(data)
         except ValidationError as wrong:
             fresh = complaints(model, data, wrong, at)
-        found.extend(fresh)
         for complaint in fresh:
+            if complaint.path not in draft.broken_within and not _explained(complaint, fresh):
+                found.append(complaint)
             data = _without(data, complaint.path[len(at) :])
             if data is None:
-                return None
+                break
+        for complaint in fresh:
+            draft.mark_broken(complaint.path)
+        if data is None:
+            return None
     return None
+
+
+def _explained(complaint: Complaint, others: list[Complaint]) -> bool:
+    """A key is only missing because it is misspelled, which is told already."""
+    return any(
+        other.path[:-1] == complaint.path[:-1] and other.fix == f"did you mean '{complaint.path[-1]}'?"
+        for other in others
+    )
 
 
 _PLACEHOLDER = Step(device="?", command="?")

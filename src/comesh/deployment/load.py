@@ -7,6 +7,7 @@ if outcome.deployment is None:
 """
 
 import os
+from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -19,7 +20,8 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.problems import Complaint, Position, Problem, Severity, show_path
 from comesh.deployment.tree import MAX_BYTES, TreeNode, UnreadableError, grow
 
-_START = Position(1, 1)
+MAX_FOUND_BY_CHECKS = 300
+"""More mistakes of sense than this are not looked for: they have one cause, and each suggestion costs time."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,10 +89,8 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
             file, "the document is not a mapping", "it begins with settings:, nodes:, devices: or routines:"
         )
     problems = [_problem(file, complaint, position) for complaint, position in grown.mistakes]
-    draft, found = draft_of(_plain(root))
-    draft.broken |= {complaint.path for complaint, _ in grown.mistakes}
-    for check in CHECKS:
-        found.extend(check(draft))
+    draft, found = draft_of(_plain(root), grown.replaced)
+    found.extend(islice(chain.from_iterable(check(draft) for check in CHECKS), MAX_FOUND_BY_CHECKS))
     problems.extend(_problem(file, complaint, _locate(root, complaint)) for complaint in found)
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path, problem.what))
     failed = any(problem.severity is Severity.ERROR for problem in problems)

@@ -75,6 +75,8 @@ class Grown(msgspec.Struct, kw_only=True):
 
     root: TreeNode | None
     mistakes: list[tuple[Complaint, Position]]
+    replaced: set[Path]
+    """Where a value could not be read and something else stands in its place."""
 
 
 def grow(data: bytes, size: int) -> Grown:
@@ -84,7 +86,7 @@ def grow(data: bytes, size: int) -> Grown:
         raise UnreadableError(complain(what=what, fix="is this the right file?"), None)
     text = _decode(data)
     grower = _Grower(text)
-    return Grown(root=grower.document(), mistakes=grower.mistakes)
+    return Grown(root=grower.document(), mistakes=grower.mistakes, replaced=grower.replaced)
 
 
 def _decode(data: bytes) -> str:
@@ -117,6 +119,7 @@ class _Grower:
         self._open_anchors: set[str] = set()
         self._count = 0
         self.mistakes: list[tuple[Complaint, Position]] = []
+        self.replaced: set[Path] = set()
 
     def _read_events(self) -> Iterator[Any]:
         try:
@@ -273,26 +276,24 @@ class _Grower:
     def _scalar(self, event: Any, path: Path, position: Position) -> TreeNode:
         text: str = event.value
         style: str = event.style or ""
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            self.mistakes.append(
-                (complain(*path, what="half of a surrogate pair is not a character"), position)
-            )
-            text = "?"
         value: Scalar
-        if str(event.tag) == "!secret" and event.tag is not None:
-            value = self._secret(text, path, position)
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            value = self._replace("?", path, position, "half of a surrogate pair is not a character")
+        elif event.tag is not None and str(event.tag) == "!secret":
+            value = SecretName(text)
+            if _SECRET_NAME.fullmatch(text) is None:
+                what = f"{quote(text)} is not the name of a secret, such as MQTT_PASSWORD"
+                value = self._replace(SecretName("?"), path, position, what)
         else:
             self._refuse_tag(event, path, position)
             value = text if style else self._resolve(text, path, position)
         lines = event.end_mark.line - event.start_mark.line + 1
         return TreeNode(value=value, position=position, style=style, lines=lines)
 
-    def _secret(self, name: str, path: Path, position: Position) -> Scalar:
-        if _SECRET_NAME.fullmatch(name) is None:
-            what = f"{quote(name)} is not the name of a secret"
-            self.mistakes.append((complain(*path, what=what, fix="write '!secret NAME'"), position))
-            return SecretName("UNNAMED")
-        return SecretName(name)
+    def _replace(self, stand_in: Scalar, path: Path, position: Position, what: str) -> Scalar:
+        self.mistakes.append((complain(*path, what=what), position))
+        self.replaced.add(path)
+        return stand_in
 
     def _resolve(self, text: str, path: Path, position: Position) -> Scalar:
         """The core schema of YAML 1.2, for a plain word."""
@@ -303,26 +304,19 @@ class _Grower:
         if text in ("false", "False", "FALSE"):
             return False
         if _NOT_FINITE.fullmatch(text):
-            self.mistakes.append(
-                (complain(*path, what=f"'{text}' is not a number that can be used"), position)
-            )
-            return 0.0
-        if _INT.fullmatch(text) or _BASED.fullmatch(text):
-            if len(text) > MAX_DIGITS:
-                self.mistakes.append(
-                    (complain(*path, what="a number with this many digits is not read"), position)
-                )
-                return 0
-            return int(text, 0) if _BASED.fullmatch(text) else int(text)
-        if _FLOAT.fullmatch(text):
-            number = float(text) if len(text) <= MAX_DIGITS else math.inf
-            if math.isinf(number):
-                self.mistakes.append(
-                    (complain(*path, what=f"the number {quote(text)} is too large"), position)
-                )
-                return 0.0
-            return number
-        return text
+            return self._replace(0, path, position, f"'{text}' is not a number that can be used")
+        based = _BASED.fullmatch(text)
+        whole = based or _INT.fullmatch(text)
+        if not whole and not _FLOAT.fullmatch(text):
+            return text
+        if len(text) > MAX_DIGITS:
+            return self._replace(0, path, position, f"a number has at most {MAX_DIGITS} digits here")
+        if whole:
+            return int(text, 0) if based else int(text)
+        number = float(text)
+        if math.isinf(number):
+            return self._replace(0, path, position, f"the number {quote(text)} is too large")
+        return number
 
 
 def _height(children: Iterable[TreeNode]) -> int:

@@ -57,12 +57,12 @@ def parts_fit(draft: Draft) -> Iterator[Complaint]:
             fix = "name what is reported, such as readings: {press: [single, double, long]}"
             yield complain(*path, "event", what="an event device needs a reading", fix=fix)
         for name, command in device.commands.items():
-            if command.sets is not None and draft.sound(*path, "readings"):
-                yield from _sets_fit(device, command, (*path, "commands", name, "sets"))
+            targets = [command.sets] if isinstance(command.sets, str) else list(command.sets or ())
+            if all(draft.sound(*path, "readings", target) for target in targets):
+                yield from _sets_fit(device, command, targets, (*path, "commands", name, "sets"))
 
 
-def _sets_fit(device: Device, command: Command, path: Path) -> Iterator[Complaint]:
-    targets = [command.sets] if isinstance(command.sets, str) else list(command.sets or ())
+def _sets_fit(device: Device, command: Command, targets: list[str], path: Path) -> Iterator[Complaint]:
     for target in targets:
         if target not in device.readings:
             fix = did_you_mean(target, device.readings)

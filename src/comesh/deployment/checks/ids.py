@@ -50,10 +50,10 @@ def _check(name: str, path: Path) -> Iterator[Complaint]:
 def not_shared(draft: Draft) -> Iterator[Complaint]:
     """One id names one thing, in clauses, on the command line and in logs."""
     seen: dict[str, str] = {}
-    for section, kind in _KINDS.items():
+    for section in _KINDS:
         for name in draft.names(section):
             if name in seen:
                 what = f"the id {quote(name)} is also the id of {_KINDS[seen[name]]}"
-                yield complain(section, name, what=what, fix=f"rename {kind} or the other", at_key=True)
+                yield complain(section, name, what=what, fix="rename one of them", at_key=True)
             else:
                 seen[name] = section

@@ -52,7 +52,7 @@ def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterat
         return
     command = device.commands.get(step.command)
     if command is None:
-        if draft.sound("devices", step.device, "commands"):
+        if draft.sound("devices", step.device, "commands", step.command):
             yield _unknown_command(device, step, path)
         return
     if not draft.sound("devices", step.device, "commands", step.command):
