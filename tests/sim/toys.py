@@ -1,0 +1,105 @@
+"""Tiny scripted nodes and small meshes for the tests of the simulator."""
+
+from collections.abc import Callable
+
+from comesh.core.effects import Effect, Send, SetTimer
+from comesh.core.events import MessageReceived, Started, Timer, TimerFired
+from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.messages import Ack, Gossip, Message, Ping, Rumours
+from comesh.core.node import AnyEvent
+from comesh.core.plan import Place
+from comesh.sim.topology import Topology
+from comesh.sim.world import World, WorldSettings
+
+TICK = Timer("toy", "tick")
+LIFE = Incarnation(boot=1, nonce=1)
+PING = Ping(1, Rumours())
+GOSSIP = Gossip(Rumours())
+
+Script = Callable[[AnyEvent, float], list[Effect]]
+
+
+class Scripted:
+    """Does what its script says, and remembers what it was given and at what time of its own clock."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.seen: list[tuple[float, AnyEvent]] = []
+
+    def step(self, event: AnyEvent, now_ms: float) -> list[Effect]:
+        self.seen.append((now_ms, event))
+        return self._script(event, now_ms)
+
+    def times(self, kind: type[AnyEvent]) -> list[float]:
+        return [at_ms for at_ms, event in self.seen if isinstance(event, kind)]
+
+
+def silent(event: AnyEvent, now_ms: float) -> list[Effect]:
+    return []
+
+
+def once(*effects: Effect) -> Script:
+    """Those effects at the start, nothing later."""
+    return lambda event, now_ms: list(effects) if isinstance(event, Started) else []
+
+
+def ticking(every_ms: float, *, to: NodeId | None = None, message: Message = PING) -> Script:
+    """A timer again and again; at each tick a message, where there is somebody to send it to."""
+
+    def script(event: AnyEvent, now_ms: float) -> list[Effect]:
+        effects: list[Effect] = []
+        if isinstance(event, Started | TimerFired):
+            effects.append(SetTimer(TICK, every_ms))
+        if isinstance(event, TimerFired) and to is not None:
+            effects.append(Send(to, LIFE, message))
+        return effects
+
+    return script
+
+
+def acking(event: AnyEvent, now_ms: float) -> list[Effect]:
+    """Answers pings."""
+    if isinstance(event, MessageReceived) and isinstance(event.message, Ping):
+        return [Send(event.sender, LIFE, Ack(event.message.number, Rumours()))]
+    return []
+
+
+def line(nodes: int, *, devices: int = 0) -> Topology:
+    """n0 - n1 - ... and then d0 - d1 - ..., each hearing only its neighbours."""
+    count = nodes + devices
+    return Topology(
+        name="line",
+        places=tuple(Place(1000 * index, 0) for index in range(count)),
+        reach_mm=1000,
+        nodes={NodeId(f"n{index}"): index for index in range(nodes)},
+        devices={DeviceId(f"d{index}"): nodes + index for index in range(devices)},
+        relays=(True,) * count,
+        power_domains={"west": (NodeId("n0"), NodeId("n1"))} if nodes > 1 else {},
+    )
+
+
+class Toys:
+    """A world of scripted nodes that all start at time 0; those without a script are silent."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        scripts: dict[str, Script],
+        *,
+        seed: int = 1,
+        settings: WorldSettings | None = None,
+    ) -> None:
+        self.lives: dict[str, list[Scripted]] = {}
+
+        def make_node(node: NodeId) -> Scripted:
+            made = Scripted(scripts.get(node, silent))
+            self.lives.setdefault(node, []).append(made)
+            return made
+
+        self.world = World(
+            topology, make_node, seed=seed, settings=settings or WorldSettings(start_spread_ms=0.0)
+        )
+
+    def __getitem__(self, node: str) -> Scripted:
+        """The latest life of a node."""
+        return self.lives[node][-1]
