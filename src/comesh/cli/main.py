@@ -3,6 +3,7 @@
 import typer
 
 from comesh import __version__
+from comesh.cli.fuzz import fuzz
 from comesh.cli.new import new
 from comesh.cli.plan import plan
 from comesh.cli.schema import schema
@@ -38,6 +39,7 @@ app.command("new")(new)
 app.command("validate")(validate)
 app.command("schema")(schema)
 app.command("plan")(plan)
+app.command("fuzz")(fuzz)
 app.command("sim")(sim)
 
 

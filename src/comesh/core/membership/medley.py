@@ -6,8 +6,8 @@ how it goes on:
 - nothing, or an older life of it: it simply speaks, and is heard as a new life;
 - a younger life than its own (a wiped disk, or a copied one): still joining, it takes the next boot
   number above, so that the process that started last has the highest;
-- once joined, a younger life of its name can only be another process. When a witness has heard that
-  other one directly since this one started, this one stops and says why. Rumour alone is no proof
+- once joined, a younger life of its name can only be another process. When a witness has just heard that
+  other one directly, well after this one started, this one stops and says why. Rumour alone is no proof
   (it may remember the dead): without a witness in time the node takes the next boot number above.
 
 Numbers of members are the roster's; they never leave the process.
@@ -50,8 +50,9 @@ MOST_JOIN_PERIODS = 30
 """Between tries to join: one period, doubling up to this."""
 RIVAL_PERIODS = 6
 """How long a joined node waits for a witness that another process has its name."""
-WITNESS_MARGIN_PERIODS = 2
-"""A message may be this late and still not be taken for a sign of life after this node's start."""
+WITNESS_PERIODS = 2
+"""A witness counts who heard the other this recently, and this long after this node's start (a message of
+an earlier life may have been under way for a while)."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 
@@ -141,6 +142,8 @@ class Medley:
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.what == "no_answer":
             self.prober.on_no_answer(int(timer.of), self.incarnation, step)
+        elif timer.what == "recheck":
+            self.prober.on_recheck(int(timer.of), self.incarnation, step)
         elif timer.what == "suspicion":
             self.beliefs.on_expiry(int(timer.of), step)
         elif timer == PERIOD:
@@ -277,17 +280,23 @@ class Medley:
         return (self.beliefs.table.digest + self.beliefs.board.digest) & _WORD
 
     def _on_exchange_due(self, step: Step) -> None:
-        """Compare with one living node, and as often with one that is believed dead: it may be back."""
+        """Compare with one living node, and as often with one that is believed gone: it may be back.
+
+        A node that believes most others gone is likelier cut off itself, and tries more often.
+        """
         partners = self._partners(1)
         gone = self.beliefs.table.gone_numbers()
-        if gone and self._draws.chance(0.5):
+        if gone and (not partners or self._draws.chance(0.5)):
             partners = [self._draws.choice(gone)]
         for number in partners:
             step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
-        step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
+        if len(gone) > self.beliefs.table.living:
+            self._exchange_soon(step)
+        else:
+            step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
 
     def _exchange_soon(self, step: Step) -> None:
-        """Tables differed: there may be more to learn."""
+        """There is more to learn than can wait for the next regular comparison."""
         step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.05, 0.15))
 
     def _on_exchange(self, sender: NodeId, theirs: Exchange, step: Step) -> None:
@@ -330,7 +339,8 @@ class Medley:
         if self._joined:
             return
         partners = [self._roster.index[seed] for seed in self._seeds if seed in self._roster.index]
-        for number in partners or self._partners(JOIN_PARTNERS):
+        others = [number for number in range(len(self._roster)) if number != self._number]
+        for number in partners or self._draws.sample(others, JOIN_PARTNERS):
             step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
         step.set_timer(JOIN, self._join_periods * self._settings.period_ms)
         self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
@@ -382,8 +392,8 @@ class Medley:
         if message.younger.life <= self.incarnation.life:
             return
         up_ms = step.now_ms - self._started_ms
-        margin_ms = WITNESS_MARGIN_PERIODS * self._settings.period_ms
-        if self._joined and message.heard_ago_ms + margin_ms < up_ms:
+        margin_ms = WITNESS_PERIODS * self._settings.period_ms
+        if self._joined and message.heard_ago_ms <= margin_ms < up_ms - message.heard_ago_ms:
             step.do(
                 Stop(
                     f"another process runs as node '{self._own}' and is younger (boot "

@@ -4,7 +4,8 @@
     three near nodes -> (no Ack, nor one through them) -> suspect
 
 The suspect's ring neighbours hear of it at once and look for themselves, so that within a round trip a
-suspicion is either confirmed by several nodes or contradicted by the suspect.
+suspicion is either confirmed by several nodes or contradicted by the suspect. Whoever suspects goes on
+trying every half period.
 """
 
 import msgspec
@@ -137,6 +138,11 @@ class Prober:
         if self._roster.index[self._own] in self._confirmers(suspect):
             self.probe(suspect, incarnation, step)
 
+    def on_recheck(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
+        """Who suspects a member keeps trying it, so that one that was only away for a while can speak."""
+        if self._beliefs.table.state(suspect) == MemberState.SUSPECT:
+            self.probe(suspect, incarnation, step)
+
     def _ping(self, probe: Probe, incarnation: Incarnation, step: Step) -> None:
         self._number += 1
         self._probes[self._number] = probe
@@ -172,6 +178,7 @@ class Prober:
         update = MemberUpdate(node, MemberState.SUSPECT, table.incarnation(target), self._own)
         first = table.state(target) == MemberState.ALIVE
         self._beliefs.learn(target, update, step)
+        step.set_timer(_recheck(target), self._settings.period_ms / 2)
         if not first:
             return
         for number in self._confirmers(target):
@@ -193,6 +200,10 @@ class Prober:
                     if count == CONFIRMERS_EACH_WAY:
                         break
         return found
+
+
+def _recheck(number: int) -> Timer:
+    return Timer("membership", "recheck", number)
 
 
 def _no_answer(number: int) -> Timer:

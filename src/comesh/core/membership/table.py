@@ -116,8 +116,8 @@ class Table:
         return [number for number, state in enumerate(self._state) if state <= MemberState.SUSPECT]
 
     def gone_numbers(self) -> list[int]:
-        """Those believed dead: somebody should try them now and then."""
-        return [number for number, state in enumerate(self._state) if state == MemberState.DEAD]
+        """Those believed dead or away: somebody should try them now and then."""
+        return [number for number, state in enumerate(self._state) if state > MemberState.SUSPECT]
 
     def _summand(self, number: int) -> int:
         state = self._state[number]
