@@ -264,6 +264,8 @@ def test_a_copied_card_speaks_from_elsewhere_and_peers_follow() -> None:
     world = toys.world
     world.run_until(10.0)
     copy = world.copy_card(N0, station=3)
+    assert copy is not None
+    assert world.copy_card(N0, station=3) is world.copy_card(N0, station=0) is None
     original = toys.lives["n0"][0]
     assert copy.name == "n0.copy1"
     assert copy.boots == 2

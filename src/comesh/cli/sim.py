@@ -36,12 +36,13 @@ from comesh.sim.trace import Trace
 from comesh.sim.world import WorldSettings
 
 _MOST_DEVICES = 50_000
+_MOST_PER_MINUTE = 10_000.0
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
 _DocumentFile = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="A deployment document; left out: a shape.", show_default=False),
+    typer.Argument(metavar="FILE", help="A deployment document; left out: a shape.", show_default=False),
 ]
 _Shape = Annotated[Shape, typer.Option("--topology", help="The shape of the mesh, without a FILE.")]
 _Devices = Annotated[int, typer.Option(min=1, max=_MOST_DEVICES, help="How many devices, without a FILE.")]
@@ -165,12 +166,19 @@ def _drawn(topology: Topology, wanted: list[str], run_ms: float, seed: int) -> S
     for text in wanted:
         name, _, rate = text.partition("=")
         try:
-            per_minute[FaultClass(name)] = float(rate)
+            per_minute[FaultClass(name)] = _rate(rate)
         except ValueError:
             known = ", ".join(FaultClass)
             fail(f"--random {text}: expected CLASS=FAULTS_PER_MINUTE, such as crash=2; classes: {known}")
     wishes = RandomFaults(run_ms=run_ms, quiet_ms=run_ms * _QUIET_SHARE, per_minute=per_minute)
     return random_schedule(topology, wishes, seed)
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 <= rate <= _MOST_PER_MINUTE:
+        raise ValueError(text)
+    return rate
 
 
 def _run(

@@ -222,15 +222,23 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_schedule(text: str) -> Schedule:
-    """A schedule from YAML or JSON (which is YAML)."""
+    """A schedule from JSON or YAML."""
     try:
-        tree = _yaml().load(text)
-    except YAMLError as error:
+        tree = _tree(text)
+    except (YAMLError, ValueError, RecursionError) as error:
         raise ScheduleError(f"not YAML: {error}") from error
     try:
         return msgspec.convert({"faults": []} if tree is None else tree, Schedule)
     except msgspec.ValidationError as error:
         raise ScheduleError(str(error)) from error
+
+
+def _tree(text: str) -> object:
+    """JSON is nearly YAML, but for a few odd characters: so it is tried first."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return _yaml().load(text)
 
 
 def describe(fault: Fault) -> str:
@@ -253,6 +261,7 @@ def _yaml() -> YAML:
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it is annotated as None
     yaml.width = 110
+    yaml.allow_unicode = False
     return yaml
 
 

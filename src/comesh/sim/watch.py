@@ -44,7 +44,8 @@ class MembershipWatch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lives_seen = 0
-        self._running: set[str] = set()
+        self._running: Counter[NodeId] = Counter()
+        """Processes by node, as of the last look."""
         self._crashes: list[_Crash] = []
         self._open: dict[NodeId, _Crash] = {}
         self.false_alarms: Counter[str] = Counter()
@@ -91,13 +92,14 @@ class MembershipWatch:
             self._lives_seen += 1
             node = self._world.machines[life.machine].node_id
             if life.change is LifeChange.STARTED:
-                self._running.add(life.machine)
+                self._running[node] += 1
                 crash = self._open.pop(node, None)
                 if crash is not None:
                     crash.over = True
                 continue
-            self._running.discard(life.machine)
-            if life.change is LifeChange.CRASHED and not self._world.runs(node):
-                crash = _Crash(node, life.at_ms, len(self._running))
+            self._running[node] -= 1
+            if life.change is LifeChange.CRASHED and not self._running[node]:
+                others = sum(count > 0 for count in self._running.values())
+                crash = _Crash(node, life.at_ms, others)
                 self._crashes.append(crash)
                 self._open[node] = crash

@@ -141,18 +141,15 @@ class World:
         return machine
 
     def start(self, machine: Machine) -> None:
-        """Start a process, unless one runs (or a copy of it, there); its station is up from then on."""
+        """Start a process, unless one runs; its station is up from then on."""
         if machine.process is not None:
-            return
-        at = (machine.station, machine.node_id)
-        if at in self._processes:
             return
         self.radio.set_up(machine.station, True)
         machine.boots += 1
         machine.starts += 1
         machine.paused_until_ms = 0.0
         process = machine.process = Process(machine, self._make_node(machine.node_id))
-        self._processes[at] = process
+        self._processes[machine.station, machine.node_id] = process
         self.lives.append(Life(self.now_ms, machine.name, LifeChange.STARTED))
         nonce = nonce_of(self._seed, machine.name, machine.starts)
         self.give(process, Started(boot=machine.boots, nonce=nonce))
@@ -163,17 +160,21 @@ class World:
         if not any(station == machine.station for station, _ in self._processes):
             self.radio.set_up(machine.station, False)
 
-    def copy_card(self, node_id: NodeId, station: int | None = None) -> Machine:
-        """Start a second process of a node at another station, from a copy of its disk."""
-        original = self.machines[node_id]
+    def copy_card(self, node_id: NodeId, station: int | None = None) -> Machine | None:
+        """Start a second process of a node at another station, from a copy of its disk.
+
+        One machine of a node per station: where there is one already, nothing happens.
+        """
+        same = [machine for machine in self.machines.values() if machine.node_id == node_id]
+        taken = {machine.station for machine in same}
+        free = [other for other in range(self.radio.routes.stations) if other not in taken]
+        if not free or station in taken:
+            return None
         if station is None:
-            others = [other for other in range(self.radio.routes.stations) if other != original.station]
-            station = self._copy_draws.choice(others)
-        copies = sum(machine.node_id == node_id for machine in self.machines.values())
-        name = f"{node_id}.copy{copies}"
-        copy = self.add_machine(name, node_id, station, boots=original.boots)
-        if (station, node_id) not in self._processes:
-            self.start(copy)
+            station = self._copy_draws.choice(free)
+        boots = self.machines[node_id].boots
+        copy = self.add_machine(f"{node_id}.copy{len(same)}", node_id, station, boots=boots)
+        self.start(copy)
         return copy
 
     def runs(self, node_id: NodeId) -> bool:

@@ -1,0 +1,200 @@
+"""Faults carried out: each does what its docstring says, ends when it should, and refuses wrong names."""
+
+import pytest
+from toys import Toys, line, ticking
+
+from comesh.core.events import LeaveAsked, MessageReceived, Started, TimerFired
+from comesh.core.ids import DeviceId, NodeId
+from comesh.sim.faults import (
+    CopyCard,
+    Crash,
+    DeviceDown,
+    DeviceSlow,
+    DeviceUp,
+    DeviceWrong,
+    Drift,
+    Duplicate,
+    Fault,
+    Heal,
+    Leave,
+    Loss,
+    Partition,
+    Pause,
+    PowerBack,
+    PowerLoss,
+    Reorder,
+    Restart,
+    Schedule,
+    ScheduleError,
+    Skew,
+    Slow,
+)
+from comesh.sim.injection import inject
+from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.world import LifeChange
+
+N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
+D0 = DeviceId("d0")
+
+
+def run(*faults: Fault, until_ms: float = 1050.0, devices: int = 0) -> Toys:
+    """n0 sends to n2, over n1, every 100 ms."""
+    toys = Toys(line(3, devices=devices), {"n0": ticking(100.0, to=N2)})
+    inject(toys.world, Schedule(faults))
+    toys.world.run_until(until_ms)
+    return toys
+
+
+def heard(toys: Toys, node: str = "n2") -> list[int]:
+    """The hundreds of milliseconds at which a node, in any of its lives, got a message."""
+    lives = toys.lives[node]
+    return [int(at_ms // 100) for life in lives for at_ms in life.times(MessageReceived)]
+
+
+def test_crash_and_restart() -> None:
+    toys = run(Crash(at_ms=250.0, node=N1), Crash(at_ms=260.0, node=N1), Restart(at_ms=550.0, node=N1))
+    assert heard(toys) == [1, 2, 6, 7, 8, 9, 10]
+    assert [life.change for life in toys.world.lives if life.machine == "n1"] == [
+        LifeChange.STARTED,
+        LifeChange.CRASHED,
+        LifeChange.STARTED,
+    ]
+
+
+@pytest.mark.parametrize(("keep_disk", "boot"), [(True, 2), (False, 1)])
+def test_restart_from_the_disk_or_from_an_empty_one(keep_disk: bool, boot: int) -> None:
+    toys = run(Crash(at_ms=10.0, node=N1), Restart(at_ms=20.0, node=N1, keep_disk=keep_disk))
+    event = toys["n1"].seen[0][1]
+    assert isinstance(event, Started)
+    assert event.boot == boot
+
+
+def test_leave_asks_the_node() -> None:
+    toys = run(Leave(at_ms=50.0, node=N1))
+    assert toys["n1"].times(LeaveAsked) == [50.0]
+
+
+def test_power_goes_and_comes_for_a_domain() -> None:
+    toys = run(PowerLoss(at_ms=250.0, domain="west"), PowerBack(at_ms=500.0, domain="west"))
+    assert len(toys.lives["n0"]) == len(toys.lives["n1"]) == 2
+    assert len(toys.lives["n2"]) == 1
+    assert heard(toys) == [1, 2, 6, 7, 8, 9, 10]
+
+
+def test_pause() -> None:
+    toys = run(Pause(at_ms=150.0, node=N2, for_ms=300.0))
+    assert heard(toys) == [1, 4, 4, 4, 5, 6, 7, 8, 9, 10]
+    relay = run(Pause(at_ms=150.0, node=N1, for_ms=300.0))
+    assert heard(relay) == list(range(1, 11)), "a paused node still relays"
+
+
+def test_slow_for_a_while() -> None:
+    toys = run(Slow(at_ms=150.0, node=N0, step_ms=30.0, for_ms=400.0))
+    ticks = [round(at_ms) for at_ms in toys["n0"].times(TimerFired)]
+    assert ticks == [100, 200, 330, 460, 590, 690, 790, 890, 990]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_partition_one_way_or_both(both: bool) -> None:
+    toys = Toys(line(3), {"n0": ticking(100.0, to=N2), "n2": ticking(100.0, to=N0)})
+    cut = Partition(at_ms=150.0, sources=("n0",), destinations=("n2",), both=both, for_ms=300.0)
+    inject(toys.world, Schedule((cut,)))
+    toys.world.run_until(750.0)
+    assert heard(toys, "n2") == [1, 5, 6, 7]
+    assert heard(toys, "n0") == ([1, 5, 6, 7] if both else [1, 2, 3, 4, 5, 6, 7])
+
+
+def test_partition_from_all_others_and_heal() -> None:
+    toys = run(Partition(at_ms=150.0, sources=("n0",)), Heal(at_ms=450.0))
+    assert heard(toys) == [1, 5, 6, 7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("per", ["hop", "message"])
+def test_loss_for_a_while(per: str) -> None:
+    loss = Loss(at_ms=150.0, rate=1.0, per="hop" if per == "hop" else "message", for_ms=300.0)
+    assert heard(run(loss)) == [1, 5, 6, 7, 8, 9, 10]
+
+
+def test_the_later_of_two_overlapping_faults_counts() -> None:
+    first = Loss(at_ms=150.0, rate=1.0, for_ms=300.0)
+    second = Loss(at_ms=250.0, rate=0.0, for_ms=500.0)
+    third = Loss(at_ms=650.0, rate=1.0)
+    assert heard(run(first, second, third)) == [1, 3, 4, 5, 6]
+
+
+def test_duplicates_and_reordering() -> None:
+    assert len(heard(run(Duplicate(at_ms=0.0, rate=1.0)))) >= 19
+    late = heard(run(Reorder(at_ms=0.0, rate=1.0, up_to_ms=1000.0, for_ms=500.0), until_ms=2000.0))
+    assert sorted(late) != list(range(1, 20))
+    assert len(late) >= 17
+
+
+def test_skew_and_drift() -> None:
+    toys = run(Skew(at_ms=50.0, node=N0, by_ms=1e6), Drift(at_ms=100.0, node=N0, ppm=-500_000.0))
+    ticks = toys["n0"].times(TimerFired)
+    assert [round(at_ms) for at_ms in ticks] == [1_000_100 + 100 * number for number in range(len(ticks))]
+    assert len(ticks) == 5, "half as many at half the speed"
+
+
+def test_device_faults() -> None:
+    toys = run(
+        DeviceDown(at_ms=100.0, device=D0),
+        DeviceUp(at_ms=300.0, device=D0),
+        DeviceSlow(at_ms=100.0, device=DeviceId("d1"), extra_ms=70.0, for_ms=100.0),
+        DeviceWrong(at_ms=100.0, device=DeviceId("d1"), value="?", for_ms=100.0),
+        until_ms=150.0,
+        devices=2,
+    )
+    world = toys.world
+    assert world.radio.up == [True, True, True, False, True], "a device that is down does not relay"
+    assert world.devices._devices[D0].down
+    other = world.devices._devices[DeviceId("d1")]
+    assert (other.extra_ms, other.wrong) == (70.0, "?")
+    world.run_until(400.0)
+    assert all(world.radio.up)
+    assert not world.devices._devices[D0].down
+    assert (other.extra_ms, other.wrong) == (0.0, None)
+
+
+def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
+    toys = run(
+        CopyCard(at_ms=50.0, node=N0, station="d0"),
+        CopyCard(at_ms=60.0, node=N0),
+        Crash(at_ms=450.0, node=NodeId("n0.copy1")),
+        devices=1,
+    )
+    machines = toys.world.machines
+    assert machines["n0.copy1"].station == 3
+    assert machines["n0.copy1"].process is None
+    assert machines["n0.copy2"].station != 0
+    assert machines["n0.copy2"].process is not None
+    assert len(toys.lives["n0"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        (Crash(at_ms=5.0, node=NodeId("n22")), "Crash at 5 ms: unknown node 'n22'; did you mean 'n2'"),
+        (PowerLoss(at_ms=5.0, domain="east"), "unknown power domain 'east'"),
+        (Partition(at_ms=5.0, sources=("n0", "lamp")), "unknown station 'lamp'"),
+        (DeviceDown(at_ms=5.0, device=DeviceId("n0")), "unknown device 'n0'"),
+        (CopyCard(at_ms=5.0, node=N0, station="n0"), "another station than its own"),
+        (CopyCard(at_ms=5.0, node=N0, station="zz"), "unknown station"),
+    ],
+)
+def test_wrong_names_are_refused_before_the_run(fault: Fault, complaint: str) -> None:
+    toys = Toys(line(3), {})
+    with pytest.raises(ScheduleError, match=complaint):
+        inject(toys.world, Schedule((fault,)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_is_drawn_can_be_carried_out(seed: int) -> None:
+    topology = line(6, devices=4)
+    toys = Toys(topology, {f"n{index}": ticking(200.0, to=N0) for index in range(1, 6)}, seed=seed)
+    wanted = RandomFaults(run_ms=120_000.0, quiet_ms=30_000.0, per_minute=dict.fromkeys(FaultClass, 4.0))
+    inject(toys.world, random_schedule(topology, wanted, seed))
+    toys.world.run_until(120_000.0)
+    assert all(toys.world.radio.up)
+    assert all(machine.process is not None for machine in toys.world.machines.values())
+    assert toys["n0"].times(MessageReceived)[-1] > 110_000
