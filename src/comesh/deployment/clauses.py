@@ -2,7 +2,7 @@
 
 Unknown (None) follows CEL: `false && unknown` is false, `true || unknown` is true, everything else that
 needs an unknown is unknown. A reading that is missing, stale, not finite or not of its type is unknown,
-and so is what divides a whole number by zero or leaves 64 bits.
+and so is what divides a whole number by zero, leaves 64 bits, or puts 0.0 / 0.0 in order.
 """
 
 import math
@@ -63,7 +63,8 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
         context = cel.Context(variables=known, functions=_FUNCTIONS) if self._functions else known
         try:
             return bool(self._program.execute(context))
-        except (ArithmeticError, LookupError, RuntimeError, ValueError):
+        except (ArithmeticError, LookupError, RuntimeError, ValueError, TypeError):
+            # TypeError: the types were checked, but CEL also answers so when NaN (0.0 / 0.0) is put in order.
             return None
 
 

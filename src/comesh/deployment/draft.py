@@ -148,6 +148,8 @@ def _without(data: Any, path: Path) -> Any:
             left = _without(steps[index], tuple(rest)) if rest else None
             steps[index] = _PLACEHOLDER if left is None else left
             return {**data, key: steps}
+        case dict(), (str() as key, _, *_) if key not in data:
+            return data
         case dict(), (str() as key, *rest):
             left = _without(data[key], tuple(rest))
             return {

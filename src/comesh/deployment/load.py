@@ -17,11 +17,11 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.checks import CHECKS
 from comesh.deployment.draft import Draft, draft_of
 from comesh.deployment.model import Deployment
-from comesh.deployment.problems import Complaint, Position, Problem, Severity, show_path
+from comesh.deployment.problems import Complaint, Position, Problem, Severity, printable, show_path
 from comesh.deployment.tree import MAX_BYTES, TreeNode, UnreadableError, grow
 
 MAX_FOUND_BY_CHECKS = 300
-"""More mistakes of sense than this are not looked for: they have one cause, and each suggestion costs time."""
+"""Further mistakes of sense are not looked for: they have few causes, and each suggestion costs time."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +109,8 @@ def _problem(file: str, complaint: Complaint, position: Position | None) -> Prob
         line=position.line if position else 0,
         column=position.column if position else 0,
         path=show_path(complaint.path),
-        what=complaint.what,
-        fix=complaint.fix,
+        what=printable(complaint.what),
+        fix=printable(complaint.fix),
         severity=complaint.severity,
     )
 

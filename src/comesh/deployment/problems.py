@@ -94,9 +94,14 @@ def show_path(path: Path) -> str:
     return shown
 
 
+def printable(text: str) -> str:
+    """The text without what could change a terminal or break a line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def shorten(text: str) -> str:
     """One printable line of bounded length."""
-    line = "".join(character if character.isprintable() else "?" for character in text)
+    line = printable(text)
     return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 3] + "..."
 
 

@@ -40,6 +40,10 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
+_NEVER_CLOSED = ("found unexpected end of stream", "expected ',' or")
+"""What the parser says at the end of something that was opened further up, which is where to look."""
+
+
 class SecretName(msgspec.Struct, frozen=True):
     """`!secret NAME`: stands for a secret, and stays a name until a driver asks for it."""
 
@@ -125,7 +129,8 @@ class _Grower:
         try:
             yield from YAML(typ="safe", pure=True).parse(self._text)
         except MarkedYAMLError as wrong:
-            mark = wrong.problem_mark or wrong.context_mark
+            opened = any(sign in str(wrong.problem) for sign in _NEVER_CLOSED)
+            mark = (wrong.context_mark if opened else None) or wrong.problem_mark or wrong.context_mark
             position = _position(mark) if mark is not None else None
             what, fix = _in_words(wrong, self._text, position)
             raise UnreadableError(complain(what=what, fix=fix), position) from None
@@ -342,10 +347,10 @@ def _in_words(wrong: MarkedYAMLError, text: str, position: Position | None) -> t
         return "a ':' is missing after a key", "check this line and the one above"
     if "expected <block end>" in problem:
         return "the indentation does not fit the lines above", "align this line with its neighbours"
-    if "found unexpected end of stream" in problem:
+    if _NEVER_CLOSED[0] in problem:
         return "a quote is opened but never closed", "close it"
-    if "expected ',' or" in problem:
-        return "a bracket is opened but not closed, or a comma is missing", "check the brackets of this line"
+    if _NEVER_CLOSED[1] in problem:
+        return "the bracket that opens here is not closed, or a comma is missing", "check the brackets"
     if "cannot start any token" in problem:
         return "a text cannot begin with this character", "put the text in quotes"
     return f"not YAML: {shorten(problem or str(wrong.context or wrong))}", ""

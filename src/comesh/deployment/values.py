@@ -72,6 +72,12 @@ def parse_place(value: object) -> Place:
 PlaceField = Annotated[Place, BeforeValidator(parse_place), WithJsonSchema(_PLACE_SCHEMA)]
 
 
+def _two_numbers(value: object) -> object:
+    if value is not None and not (isinstance(value, list | tuple) and len(value) == 2):
+        raise WrongError(f"{quote(value)} is not a range", "write [lowest, highest], such as [0, 100]")
+    return value
+
+
 class Kind(StrEnum):
     BOOL = "bool"
     INT = "int"
@@ -90,7 +96,7 @@ class ValueType(DocumentModel):
     values: tuple[Text, ...] | None = Field(
         default=None, description="The possible words, in place of type.", max_length=MAX_VALUES
     )
-    range: tuple[Number, Number] | None = Field(
+    range: Annotated[tuple[Number, Number] | None, BeforeValidator(_two_numbers)] = Field(
         default=None, description="The lowest and the highest number, both included."
     )
     unit: Annotated[Text, StringConstraints(max_length=20)] | None = Field(

@@ -1,0 +1,89 @@
+"""`comesh new`, `comesh validate` and `comesh schema`, as a person uses them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from comesh.cli.main import app
+
+runner = CliRunner()
+WRONG = "nodes: {a: {place: [0m, 0m]}}\nsettings: {f: 1}\n"
+
+
+def test_new_then_validate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = runner.invoke(app, ["new", "mine.yaml"])
+    assert (written.exit_code, written.stdout) == (
+        0,
+        "wrote mine.yaml\n"
+        "next: put in your own nodes, devices and routines, then check them with\n"
+        "  comesh validate mine.yaml\n",
+    )
+    checked = runner.invoke(app, ["validate", "mine.yaml"])
+    assert (checked.exit_code, checked.stderr) == (0, "")
+    assert checked.stdout == "mine.yaml is fine: 3 nodes, 5 devices, 5 routines, 0 warnings\n"
+
+
+def test_new_never_overwrites(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("precious")
+    refused = runner.invoke(app, ["new", str(file)])
+    assert refused.exit_code == 2
+    assert "exists already and is left as it is" in refused.stderr
+    assert file.read_text() == "precious"
+
+
+def test_new_where_nothing_can_be_written(tmp_path: Path) -> None:
+    refused = runner.invoke(app, ["new", str(tmp_path / "none" / "mine.yaml")])
+    assert refused.exit_code == 2
+    assert "cannot be written (No such file or directory)" in refused.stderr
+
+
+def test_validate_tells_mistakes_on_standard_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text(WRONG)
+    checked = runner.invoke(app, ["validate", "bad.yaml"])
+    assert (checked.exit_code, checked.stdout) == (1, "")
+    assert checked.stderr == (
+        "bad.yaml:2: settings.f: f: 1 needs groups of 3 nodes, but there are only 1; "
+        "set f: 0, or have 3 nodes\n"
+        "1 mistake\n"
+    )
+
+
+def test_validate_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text(WRONG)
+    checked = runner.invoke(app, ["validate", "--json", "bad.yaml"])
+    assert checked.exit_code == 1
+    answer = json.loads(checked.stdout)
+    assert answer["ok"] is False
+    [problem] = answer["problems"]
+    assert (problem["file"], problem["line"], problem["column"]) == ("bad.yaml", 2, 15)
+    assert (problem["path"], problem["severity"]) == ("settings.f", "error")
+    runner.invoke(app, ["new", "good.yaml"])
+    answer = json.loads(runner.invoke(app, ["validate", "--json", "good.yaml"]).stdout)
+    assert (answer["ok"], answer["counts"]) == (True, {"nodes": 3, "devices": 5, "routines": 5})
+
+
+def test_validate_could_not_run(tmp_path: Path) -> None:
+    checked = runner.invoke(app, ["validate", str(tmp_path / "none.yaml")])
+    assert checked.exit_code == 2
+    assert "there is no such file" in checked.stderr
+    assert "mistake" not in checked.stderr
+
+
+def test_many_problems_are_cut_short(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("nodes:\n" + "".join(f"  n{n}: 3\n" for n in range(150)))
+    checked = runner.invoke(app, ["validate", str(file)])
+    assert checked.exit_code == 1
+    assert "... and 50 more\n150 mistakes\n" in checked.stderr
+
+
+def test_schema_is_json() -> None:
+    printed = runner.invoke(app, ["schema"])
+    assert printed.exit_code == 0
+    assert json.loads(printed.stdout)["title"] == "CoMesh deployment"
