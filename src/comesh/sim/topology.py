@@ -166,18 +166,19 @@ def _populate(
     """Draw which stations run nodes, and give everything a name by its number."""
     count = len(places)
     node_count = max(1, round(count * smart))
-    neighbours = _neighbours(_coordinates(places), reach_mm)
     digits = len(str(count - 1))
-    for _ in range(_REDRAWS):
-        smart_ones = set(draws.sample(range(count), node_count))
-        relaying = tuple(relays is Relays.ALL or index in smart_ones for index in range(count))
-        if _reaches_all(neighbours, relaying):
-            break
-    else:
-        raise TopologyError(
-            f"no draw of {node_count} nodes among {count} stations gave a connected mesh: "
-            "raise the smart share or the reach, or let all stations relay"
-        )
+    smart_ones = set(draws.sample(range(count), node_count))
+    if relays is Relays.NODES:
+        neighbours = _neighbours(_coordinates(places), reach_mm)
+        tries = 0
+        while not _reaches_all(neighbours, tuple(index in smart_ones for index in range(count))):
+            smart_ones = set(draws.sample(range(count), node_count))
+            tries += 1
+            if tries == _REDRAWS:
+                raise TopologyError(
+                    f"no draw of {node_count} nodes among {count} stations gave a connected mesh: "
+                    "raise the smart share or the reach, or let all stations relay"
+                )
     order = sorted(range(count), key=lambda index: (index not in smart_ones, index))
     return Topology(
         name=name,
@@ -185,7 +186,7 @@ def _populate(
         reach_mm=reach_mm,
         nodes={NodeId(f"n{index:0{digits}}"): station for station, index in enumerate(order[:node_count])},
         devices={DeviceId(f"d{index:0{digits}}"): station for station, index in enumerate(order)},
-        relays=tuple(relaying[index] for index in order),
+        relays=tuple(relays is Relays.ALL or index in smart_ones for index in order),
     )
 
 
@@ -269,14 +270,22 @@ def _coordinates(places: Iterable[Place]) -> NDArray[np.int64]:
 
 
 def _neighbours(coordinates: NDArray[np.int64], reach_mm: int) -> tuple[tuple[int, ...], ...]:
-    """Who is within reach of whom, in order of number; a block of rows at a time to bound memory."""
-    rows: list[tuple[int, ...]] = []
-    for first in range(0, len(coordinates), 256):
-        apart = coordinates[first : first + 256, None, :] - coordinates[None, :, :]
+    """Who is within reach of whom, in order of number.
+
+    Walks along the x axis, a block of stations at a time against those that may be near enough.
+    """
+    order = np.argsort(coordinates[:, 0], kind="stable")
+    along = coordinates[order]
+    rows: list[tuple[int, ...]] = [()] * len(coordinates)
+    for first in range(0, len(coordinates), 128):
+        block = along[first : first + 128]
+        low = int(np.searchsorted(along[:, 0], block[0, 0] - reach_mm, side="left"))
+        high = int(np.searchsorted(along[:, 0], block[-1, 0] + reach_mm, side="right"))
+        apart = block[:, None, :] - along[None, low:high, :]
         near = (apart * apart).sum(axis=2) <= reach_mm * reach_mm
         for offset, row in enumerate(near):
-            row[first + offset] = False
-            rows.append(tuple(np.flatnonzero(row).tolist()))
+            row[first + offset - low] = False
+            rows[order[first + offset]] = tuple(np.sort(order[low:high][row]).tolist())
     return tuple(rows)
 
 

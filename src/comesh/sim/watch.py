@@ -22,18 +22,18 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     last_after_ms: float | None
     known_by: int
     of: int
-    """How many other nodes ran when the crash happened."""
+    """known_by, and those that ran all the time since the crash without noticing."""
     over: bool
     """The node ran again before all knew, or before the end: whoever had not noticed had no need to."""
 
 
 class _Crash:
-    __slots__ = ("at_ms", "known", "node", "of", "over")
+    __slots__ = ("at_ms", "known", "node", "over", "waiting")
 
-    def __init__(self, node: NodeId, at_ms: float, of: int) -> None:
+    def __init__(self, node: NodeId, at_ms: float, waiting: set[NodeId]) -> None:
         self.node = node
         self.at_ms = at_ms
-        self.of = of
+        self.waiting = waiting
         self.known: dict[NodeId, float] = {}
         self.over = False
 
@@ -63,7 +63,7 @@ class MembershipWatch:
                 first_after_ms=min(crash.known.values(), default=None),
                 last_after_ms=max(crash.known.values(), default=None),
                 known_by=len(crash.known),
-                of=crash.of,
+                of=len(crash.known) + len(crash.waiting),
                 over=crash.over,
             )
             for crash in self._crashes
@@ -83,6 +83,7 @@ class MembershipWatch:
                 self.false_alarms[observation.state] += 1
         elif observation.state == "dead":
             crash.known.setdefault(observer, now_ms - crash.at_ms)
+            crash.waiting.discard(observer)
 
     def _catch_up(self) -> None:
         """Take in which processes began and ended since the last look."""
@@ -98,8 +99,9 @@ class MembershipWatch:
                     crash.over = True
                 continue
             self._running[node] -= 1
+            for crash in self._open.values():
+                crash.waiting.discard(node)
             if life.change is LifeChange.CRASHED and not self._running[node]:
-                others = sum(count > 0 for count in self._running.values())
-                crash = _Crash(node, life.at_ms, others)
+                crash = _Crash(node, life.at_ms, {other for other, count in self._running.items() if count})
                 self._crashes.append(crash)
                 self._open[node] = crash
