@@ -44,7 +44,7 @@ def test_not_a_document(data: bytes, expected: str) -> None:
 
 def test_too_large() -> None:
     assert only(b"#" * (MAX_BYTES + 1)) == (
-        "d.yaml: the file has 2,000,001 bytes; more than 2,000,000 are not read; is this the right file?"
+        "d.yaml: the file has 1,000,001 bytes; more than 1,000,000 are not read; is this the right file?"
     )
 
 

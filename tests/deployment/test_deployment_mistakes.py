@@ -7,7 +7,7 @@ from deployment_texts import SMALL, changed, check, told
 
 from comesh.core.ids import NodeId
 from comesh.deployment.load import load_bytes
-from comesh.deployment.problems import Severity
+from comesh.deployment.problems import Severity, did_you_mean
 
 DOCUMENTS = Path(__file__).parent / "documents"
 
@@ -154,3 +154,17 @@ def test_merge_keys_and_own_keys() -> None:
     assert outcome.problems == ()
     assert outcome.deployment is not None
     assert outcome.deployment.nodes[NodeId("c")].place.x_mm == 3000
+
+
+def test_a_misspelled_key_that_is_needed_is_told_once_and_hides_nothing() -> None:
+    assert told(changed("b: {place: [1m, 0m]}", "b: {plce: [1m, 0m], nmae: x}")) == [
+        "d.yaml:4: nodes.b.plce: unknown key 'plce'; did you mean 'place'?",
+        "d.yaml:4: nodes.b.nmae: unknown key 'nmae'; did you mean 'name'?",
+    ]
+
+
+def test_the_nearest_of_many_names_is_found() -> None:
+    names = [f"lamp_{number}" for number in range(1000)]
+    assert did_you_mean("lemp_777", names) == "did you mean 'lamp_777'?"
+    assert did_you_mean("lamp_77x", names).startswith("did you mean 'lamp_77")
+    assert did_you_mean("pump", names) == ""

@@ -114,11 +114,9 @@ def _repaired(
         for complaint in fresh:
             if complaint.path not in draft.broken_within and not _explained(complaint, fresh):
                 found.append(complaint)
-            data = _without(data, complaint.path[len(at) :])
-            if data is None:
-                break
         for complaint in fresh:
             draft.mark_broken(complaint.path)
+            data = None if data is None else _without(data, complaint.path[len(at) :])
         if data is None:
             return None
     return None

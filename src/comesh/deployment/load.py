@@ -20,7 +20,7 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.problems import Complaint, Position, Problem, Severity, printable, show_path
 from comesh.deployment.tree import MAX_BYTES, TreeNode, UnreadableError, grow
 
-MAX_FOUND_BY_CHECKS = 300
+MAX_FOUND_BY_CHECKS = 200
 """Further mistakes of sense are not looked for: they have few causes, and each suggestion costs time."""
 
 

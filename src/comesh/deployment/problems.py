@@ -8,6 +8,7 @@ A problem is a value, never an exception, because all mistakes of a document are
 import difflib
 from collections.abc import Iterable
 from enum import StrEnum
+from heapq import nlargest
 
 import msgspec
 
@@ -16,6 +17,9 @@ Path = tuple[str | int, ...]
 
 SHOWN_CHARACTERS = 60
 """Longer texts of the document are shortened when a problem quotes them."""
+
+
+COMPARED_NAMES = 20
 
 
 class Severity(StrEnum):
@@ -127,9 +131,28 @@ def quote(value: object) -> str:
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """The likely fix for a misspelled name: the nearest, or all of them where they are few."""
     names = sorted(known)
-    close = difflib.get_close_matches(wrong[:SHOWN_CHARACTERS], names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(wrong[:SHOWN_CHARACTERS], _alike(wrong, names), n=1, cutoff=0.6)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{shorten(close[0])}'?"
     if 0 < len(names) <= 12:
-        return "known: " + ", ".join(names)
+        return "known: " + ", ".join(map(shorten, names))
     return ""
+
+
+def _alike(wrong: str, names: list[str]) -> list[str]:
+    """The names that begin or end most like the wrong one: the thorough comparison is slow."""
+    if len(names) <= 2 * COMPARED_NAMES:
+        return names
+    begin = nlargest(COMPARED_NAMES, names, key=lambda name: _shared(name, wrong))
+    end = nlargest(COMPARED_NAMES, names, key=lambda name: _shared(reversed(name), reversed(wrong)))
+    return sorted({*begin, *end})
+
+
+def _shared(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many characters are the same until the first difference."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count

@@ -26,8 +26,8 @@ from ruamel.yaml.events import (
 
 from comesh.deployment.problems import Complaint, Path, Position, complain, quote, shorten
 
-MAX_BYTES = 2_000_000
-"""About ten seconds of parsing, and some ten thousand devices."""
+MAX_BYTES = 1_000_000
+"""Some three thousand devices, and less than ten seconds of parsing."""
 MAX_DEPTH = 40
 MAX_NODES = 400_000
 """Counted after aliases and merge keys are expanded."""
