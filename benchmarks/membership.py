@@ -125,14 +125,25 @@ def rows(sizes: tuple[Size, ...]) -> Iterator[Row]:
             yield measure("swim", SWIM, size, loss)
 
 
+HEADINGS = (
+    "protocol nodes loss  crashes | first known, s | last known, s | miss | deaths, suspicions "
+    "| bytes/s/node  |\n"
+    "                              | median   worst | median  worst |      | per node-hour, false "
+    "|  e2e  by hop | cpu s"
+)
+
+
 def show(row: Row) -> None:
-    print(
-        f"{row.protocol:7} {row.nodes:5} {row.loss:5.0%} {row.crashes:8} "
-        f"{row.first_median_s:6.2f} {row.first_worst_s:6.2f} {row.last_median_s:6.2f} {row.last_worst_s:6.2f} "
-        f"{row.undetected:7} {row.false_deaths_per_node_hour:9.3f} {row.false_suspicions_per_node_hour:9.1f} "
-        f"{row.bytes_per_node_s:8.0f} {row.hop_bytes_per_node_s:8.0f} {row.cpu_s:7.1f}",
-        flush=True,
+    cells = (
+        f"{row.protocol:8} {row.nodes:5} {row.loss:5.0%} {row.crashes:8}",
+        f"{row.first_median_s:6.2f} {row.first_worst_s:7.2f}",
+        f"{row.last_median_s:6.2f} {row.last_worst_s:6.2f}",
+        f"{row.undetected:4}",
+        f"{row.false_deaths_per_node_hour:8.3f} {row.false_suspicions_per_node_hour:11.1f}",
+        f"{row.bytes_per_node_s:4.0f} {row.hop_bytes_per_node_s:7.0f}",
+        f"{row.cpu_s:5.1f}",
     )
+    print(" | ".join(cells), flush=True)
 
 
 def main() -> None:
@@ -144,12 +155,7 @@ def main() -> None:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(list(rows(sizes)))).decode())
         return
-    print(
-        "                             first: s       last: s                 false per node-hour  bytes/node/s"
-    )
-    print(
-        "protocol nodes  loss  crashes median  worst median  worst  missed    deaths suspicions  end2end   hops    cpu s"
-    )
+    print(HEADINGS)
     worst = 0.0
     for row in rows(sizes):
         show(row)
