@@ -168,3 +168,15 @@ def test_the_nearest_of_many_names_is_found() -> None:
     assert did_you_mean("lemp_777", names) == "did you mean 'lamp_777'?"
     assert did_you_mean("lamp_77x", names).startswith("did you mean 'lamp_77")
     assert did_you_mean("pump", names) == ""
+
+
+def test_an_outage_that_would_stop_a_cluster_is_a_warning() -> None:
+    text = SMALL.replace("a: {place: [0m, 0m]}", "a: {place: [0m, 0m], power_domain: x}")
+    text = text.replace("b: {place: [1m, 0m]}", "b: {place: [1m, 0m], power_domain: x}")
+    outcome = check(text)
+    assert outcome.deployment is not None
+    assert list(map(str, outcome.problems)) == [
+        "d.yaml:3: warning: nodes.a.power_domain: an outage of power domain 'x' (2 of 3 nodes) would stop "
+        "cluster c1 and changes of the deployment, until the power is back; "
+        "nodes in more power domains, or fewer in this one, prevent that"
+    ]

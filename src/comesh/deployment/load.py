@@ -15,6 +15,7 @@ import msgspec
 
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.checks import CHECKS
+from comesh.deployment.checks.plan import outages
 from comesh.deployment.draft import Draft, draft_of
 from comesh.deployment.model import Deployment
 from comesh.deployment.problems import Complaint, Position, Problem, Severity, printable, show_path
@@ -91,10 +92,15 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
     problems = [_problem(file, complaint, position) for complaint, position in grown.mistakes]
     draft, found = draft_of(_plain(root), grown.replaced)
     found.extend(islice(chain.from_iterable(check(draft) for check in CHECKS), MAX_FOUND_BY_CHECKS))
+    deployment = None
+    if not problems and all(complaint.severity is not Severity.ERROR for complaint in found):
+        deployment = _finish(draft)
+        seen = list(outages(deployment))
+        found.extend(seen)
+        if any(complaint.severity is Severity.ERROR for complaint in seen):
+            deployment = None
     problems.extend(_problem(file, complaint, _locate(root, complaint)) for complaint in found)
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path, problem.what))
-    failed = any(problem.severity is Severity.ERROR for problem in problems)
-    deployment = None if failed else _finish(draft)
     return Outcome(file=file, deployment=deployment, problems=tuple(problems))
 
 

@@ -1,7 +1,7 @@
 """Whether the parts of a document fit together. Each check reads a draft and tells what does not.
 
 A new check is a function from Draft to complaints, added to CHECKS. Checks that need a plan stand in
-`outlook.py`, because a plan can only be made of a document without errors.
+plan.py and run last, because a plan can only be made of a document without errors.
 """
 
 from collections.abc import Callable, Iterable
