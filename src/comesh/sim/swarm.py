@@ -139,7 +139,7 @@ class Judge:
     def wait_for_agreement(self) -> float | None:
         """Seconds of the quiet phase until all agreed, or None."""
         began_ms = self._world.now_ms
-        while disagreement := self._disagreement() or self._suspicion():
+        while disagreement := self._untruth() or self._suspicion() or self._difference():
             if self._world.now_ms - began_ms >= RECOVERY_MS:
                 self._late.append(
                     f"no agreement {RECOVERY_MS / 1000:.0f} s after the last fault: {disagreement}"
@@ -149,9 +149,9 @@ class Judge:
         return (self._world.now_ms - began_ms) / 1000
 
     def verdict(self) -> list[str]:
-        disagreement = self._disagreement()
-        if disagreement and not self._late:
-            self._late.append(f"agreement was lost in the calm: {disagreement}")
+        untruth = self._untruth()
+        if untruth and not self._late:
+            self._late.append(f"agreement was lost in the calm: {untruth}")
         return [*self._late, *self._buried, *self._doubles(), *self._wrong_stops()]
 
     def _on_observation(self, now_ms: float, observer: NodeId, observation: Observation) -> None:
@@ -167,24 +167,28 @@ class Judge:
                 running.setdefault(machine.node_id, []).append(machine.process.node)
         return running
 
-    def _disagreement(self) -> str:
-        """What keeps the mesh from agreeing; empty if it does."""
+    def _untruth(self) -> str:
+        """A running node whose list of the living is not true; empty if there is none."""
         running = self._running()
         truth = tuple(sorted(running))
-        digests: dict[int, NodeId] = {}
         for node_id, nodes in sorted(running.items()):
             if len(nodes) > 1:
                 return f"{len(nodes)} processes run as {node_id}"
-            membership = nodes[0].membership
-            if membership.living != truth:
-                missing = sorted(set(truth) - set(membership.living))
-                extra = sorted(set(membership.living) - set(truth))
+            living = nodes[0].membership.living
+            if living != truth:
+                missing, extra = sorted(set(truth) - set(living)), sorted(set(living) - set(truth))
                 return f"{node_id} misses {missing} and believes in {extra}"
-            table = membership.beliefs.table
-            digests[table.digest] = node_id
-        if len(digests) > 1:
-            return f"tables differ, as between {' and '.join(sorted(digests.values())[:2])}"
         return ""
+
+    def _difference(self) -> str:
+        """Two running nodes whose tables differ; empty if there are none."""
+        running = sorted(self._running().items())
+        digests = {nodes[0].membership.beliefs.table.digest: node_id for node_id, nodes in running}
+        return (
+            f"tables differ, as between {' and '.join(sorted(digests.values())[:2])}"
+            if len(digests) > 1
+            else ""
+        )
 
     def _suspicion(self) -> str:
         """A suspicion that is still open somewhere; empty if there is none."""

@@ -3,12 +3,12 @@
 import pytest
 from mesh import Mesh
 
-from comesh.core.effects import Refused
+from comesh.core.effects import Refused, Send
 from comesh.core.events import MessageReceived
-from comesh.core.ids import Incarnation, NodeId
+from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership import MembershipSettings
 from comesh.core.membership.notices import MOST_VALUE_BYTES
-from comesh.core.messages import Gossip, MemberState, MemberUpdate, Nack, Rumours
+from comesh.core.messages import Ack, Doubled, Gossip, MemberState, MemberUpdate, Message, Nack, Ping, Rumours
 from comesh.sim.topology import Shape
 
 
@@ -224,6 +224,57 @@ def test_a_lonely_node_and_a_mesh_of_two_work() -> None:
     two.run_until(lambda: two.all_believe(two.ids[1], MemberState.DEAD))
     two.start(two.ids[1])
     two.run_until(two.agree, 90)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Gossip(Rumours()),
+        Nack(1),
+        Ack(1, Rumours()),
+        Doubled(Incarnation(9, 9), 1.0),
+    ],
+)
+def test_a_ghost_that_asks_nothing_gets_no_answer(message: Message) -> None:
+    """Swarm seed 447: two nodes, each taking the other for a ghost, answered each other for ever."""
+    mesh = Mesh(4)
+    mesh.run(10)
+    node = mesh.node(mesh.ids[0])
+    ghost = MessageReceived(sender=mesh.ids[1], incarnation=Incarnation(0, 1), deployment=1, message=message)
+    assert [effect for effect in node.step(ghost, 10_000.0) if isinstance(effect, Send)] == []
+    asking = MessageReceived(
+        sender=mesh.ids[1], incarnation=Incarnation(0, 1), deployment=1, message=Ping(1, Rumours())
+    )
+    (answer,) = [effect for effect in node.step(asking, 10_000.0) if isinstance(effect, Send)]
+    assert isinstance(answer.message, Doubled)
+
+
+def test_a_node_that_believes_all_gone_goes_on_trying() -> None:
+    """Swarm seeds 36, 43, 86: a copy that was cut off, or knew the others as left, was alone for ever."""
+    mesh = Mesh(6)
+    mesh.run(10)
+    lonely = mesh.ids[2]
+    at = mesh.topology.nodes[lonely]
+    others = set(mesh.topology.nodes.values()) - {at}
+    mesh.world.radio.cut(1, others, {at})
+    mesh.world.radio.cut(2, {at}, others)
+    mesh.run_until(lambda: mesh.node(lonely).membership.living == (lonely,), 120)
+    mesh.run_until(lambda: mesh.all_believe(lonely, MemberState.DEAD))
+    mesh.world.radio.heal()
+    assert mesh.run_until(mesh.agree, 60) < 20
+
+
+def test_a_suspicion_of_a_presumed_member_is_contradicted() -> None:
+    """Swarm: a member suspected at an incarnation older than its own has to speak up, too."""
+    mesh = Mesh(5)
+    mesh.run(10)
+    node = mesh.node(mesh.ids[0])
+    before = node.membership.incarnation
+    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.SUSPECT, NEVER, mesh.ids[3]),)))
+    known = mesh.node(mesh.ids[1]).membership.incarnation
+    node.step(MessageReceived(sender=mesh.ids[1], incarnation=known, deployment=1, message=rumour), 10_000.0)
+    assert node.membership.incarnation > before
+    assert node.membership.incarnation.life == before.life
 
 
 def test_round_trips_are_estimated_for_whom_it_probes() -> None:

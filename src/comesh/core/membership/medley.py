@@ -204,18 +204,22 @@ class Medley:
     def _hear_oddly(
         self, sender: int, event: MessageReceived, message: MembershipMessage, step: Step
     ) -> bool:
-        """A voice that does not fit the table. False: a voice of the past, not to be listened to."""
+        """A voice that does not fit the table. False: a voice of the past, not to be listened to.
+
+        Only who asks is answered: two nodes that each take the other for a ghost must not go on for ever.
+        """
         table = self.beliefs.table
         known = table.incarnation(sender)
+        asks = isinstance(message, Ping | PingRequest | Exchange)
         if event.incarnation.life < known.life:
             heard_ms = table.heard_ms[sender]
-            if heard_ms > float("-inf"):
+            if asks and heard_ms > float("-inf"):
                 step.send(event.sender, self.incarnation, Doubled(known, step.now_ms - heard_ms))
-            else:
+            elif asks:
                 self._tell(event.sender, table.update(sender), step)
             return isinstance(message, Exchange)
         self.beliefs.hear(sender, event.incarnation, step)
-        if table.state(sender) == MemberState.DEAD and not isinstance(message, Ping):
+        if asks and table.state(sender) == MemberState.DEAD:
             self._tell(event.sender, table.update(sender), step)
         return True
 
