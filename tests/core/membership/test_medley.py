@@ -14,7 +14,10 @@ from comesh.sim.topology import Shape
 
 def test_a_mesh_starts_agrees_and_stays_quiet() -> None:
     mesh = Mesh(12, start_spread_ms=500.0)
-    mesh.run_until(mesh.agree)
+    mesh.run_until(lambda: all(mesh.node(node).membership.joined for node in mesh.running()))
+    mesh.run(5)
+    assert len(mesh.running()) == 12
+    assert mesh.agree()
     mesh.log.clear()
     mesh.run(60)
     assert mesh.log == []
@@ -74,7 +77,9 @@ def test_a_wiped_node_takes_the_next_boot_number() -> None:
         mesh.run(5)
     mesh.crash(victim)
     mesh.start(victim, wiped=True)
-    mesh.run_until(mesh.agree)
+    mesh.run_until(lambda: mesh.node(victim).membership.joined, 5)
+    mesh.run(5)
+    assert mesh.agree()
     assert mesh.node(victim).membership.incarnation.boot == 5
     assert mesh.machine(victim).boots == 5, "the number is on the disk before it is used"
     assert mesh.stopped() == []

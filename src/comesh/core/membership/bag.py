@@ -10,10 +10,13 @@ empty is filled anew, so everyone is probed once per bag.
 import math
 from array import array
 
+import numpy as np
+
 from comesh.core.draws import Draws
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.table import Table
+from comesh.core.selection.hashing import chain_each
 
 MOST_SHARE = 4
 """No node gets more than a quarter of the bag, however near."""
@@ -82,13 +85,15 @@ class Bag:
         return None
 
     def _fill(self) -> None:
-        keyed: list[tuple[float, int]] = []
-        for number, count in enumerate(self._counts):
-            if count:
-                start = self._draws.unit()
-                keyed.extend(((start + turn) / count, number) for turn in range(count))
-        keyed.sort()
-        self._order = array("H", [number for _, number in keyed])
+        """Each node's slots at even distances, from a start drawn for this filling."""
+        counts = np.frombuffer(self._counts, dtype=np.uint16)
+        words = chain_each(self._draws.word(), np.arange(len(counts), dtype=np.uint64))
+        starts = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        numbers = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
+        first_slots = np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
+        turns = np.arange(len(numbers), dtype=np.int64) - first_slots
+        places = (starts[numbers] + turns) / counts[numbers]
+        self._order = array("H", numbers[np.argsort(places, kind="stable")].tobytes())
         self._at = 0
 
     def _slots(self, settings: MembershipSettings) -> list[int]:

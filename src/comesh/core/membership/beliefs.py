@@ -44,6 +44,8 @@ class Beliefs:
 
     def learn(self, number: int, update: MemberUpdate, step: Step) -> bool:
         """Take in a rumour about another member. True if it changed anything."""
+        if update.state == MemberState.ALIVE and self.table.is_plainly(number, update.incarnation):
+            return False
         order = self.table.compare(number, update.incarnation, update.state)
         if order < 0:
             return False
@@ -79,17 +81,21 @@ class Beliefs:
             step.observe(NoticeLearned(notice.key, notice.version, notice.value))
         return None
 
-    def on_expiry(self, number: int, step: Step) -> None:
-        """A suspicion's time is over: the member is dead to this node."""
+    def on_expiry(self, number: int, step: Step) -> bool:
+        """A suspicion's time is over: a witness buries the suspect. True: this node is none, and must look."""
         suspicion = self._suspicions.get(number)
         if suspicion is None:
-            return
+            return False
+        if not suspicion.is_witnessed:
+            return True
         node = self._roster.ids[number]
         self.learn(number, MemberUpdate(node, MemberState.DEAD, suspicion.incarnation, self._own), step)
+        return False
 
     def _suspect(self, number: int, update: MemberUpdate, step: Step) -> None:
         shortest_ms = self._settings.suspicion_ms(self.table.living)
         suspicion = Suspicion(
+            own=self._own,
             incarnation=update.incarnation,
             began_ms=step.now_ms,
             shortest_ms=shortest_ms,
@@ -105,7 +111,7 @@ class Beliefs:
         suspicion = self._suspicions.get(number)
         if suspicion is None or update.by is None or not suspicion.confirm(update.by):
             return False
-        self.queue.members.put(update.node, update)
+        self.queue.members.amend(update.node, update)
         step.set_timer(_expiry(number), suspicion.left_ms(step.now_ms))
         return True
 

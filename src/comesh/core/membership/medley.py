@@ -145,7 +145,8 @@ class Medley:
         elif timer.what == "recheck":
             self.prober.on_recheck(int(timer.of), self.incarnation, step)
         elif timer.what == "suspicion":
-            self.beliefs.on_expiry(int(timer.of), step)
+            if self.beliefs.on_expiry(int(timer.of), step):
+                self.prober.probe(int(timer.of), self.incarnation, step)
         elif timer == PERIOD:
             self.prober.on_period(self.incarnation, step)
         elif timer == GOSSIP:
@@ -217,7 +218,7 @@ class Medley:
                 step.send(event.sender, self.incarnation, Doubled(known, step.now_ms - heard_ms))
             elif asks:
                 self._tell(event.sender, table.update(sender), step)
-            return isinstance(message, Exchange)
+            return False
         self.beliefs.hear(sender, event.incarnation, step)
         if asks and table.state(sender) == MemberState.DEAD:
             self._tell(event.sender, table.update(sender), step)
@@ -385,6 +386,8 @@ class Medley:
         boot = other.boot + 1
         step.do(Persist(BootRaised(boot)))
         self._speak_as(Incarnation(boot, self.incarnation.nonce), step)
+        if not self._joined:
+            self._join(step)
 
     def _speak_as(self, incarnation: Incarnation, step: Step) -> None:
         self.incarnation = incarnation

@@ -7,8 +7,8 @@ owner's affair. The board's digest joins that of the table, so that an exchange 
 from collections.abc import Iterator
 
 from comesh.core.draws import mix64
-from comesh.core.membership.roster import hash_text
 from comesh.core.messages import Notice
+from comesh.core.selection.hashing import id_hash
 
 MOST_NOTICES = 65_536
 MOST_VALUE_BYTES = 1024
@@ -53,4 +53,4 @@ class Board:
 
 
 def _summand(notice: Notice) -> int:
-    return mix64(hash_text(notice.key) ^ mix64(notice.version & _WORD))
+    return mix64(id_hash("notice", notice.key) ^ mix64(notice.version & _WORD))

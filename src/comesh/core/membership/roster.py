@@ -9,13 +9,13 @@ mostly near each other. Each node watches over the next living one in the ring, 
 
 import math
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
 from comesh.core.ids import NodeId
 from comesh.core.plan import Place, PlannedNode
+from comesh.core.selection.hashing import id_hash
 
 _AXIS_BITS = 21
 
@@ -27,7 +27,7 @@ class Roster:
         ordered = sorted(nodes, key=lambda node: node.id)
         self.ids: tuple[NodeId, ...] = tuple(node.id for node in ordered)
         self.index: dict[NodeId, int] = {node_id: number for number, node_id in enumerate(self.ids)}
-        self.hashes: tuple[int, ...] = tuple(hash_text(node_id) for node_id in self.ids)
+        self.hashes: tuple[int, ...] = tuple(id_hash("node", node_id) for node_id in self.ids)
         places = [(node.place.x_mm, node.place.y_mm, node.place.z_mm) for node in ordered]
         self._places_mm: npt.NDArray[np.float64] = np.array(places, dtype=np.float64).reshape(-1, 3)
         self.ring: tuple[int, ...] = _ring([node.place for node in ordered])
@@ -55,11 +55,6 @@ class Roster:
         weights: list[float] = (1.0 / power).tolist()
         weights[number] = 0.0
         return weights
-
-
-def hash_text(text: str) -> int:
-    """64 bits that stand for a text in digests."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def _ring(places: Sequence[Place]) -> tuple[int, ...]:

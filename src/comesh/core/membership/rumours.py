@@ -33,6 +33,7 @@ class Waiting(Generic[_Item]):
         return subject in self._row_of
 
     def put(self, subject: str, item: _Item) -> None:
+        """News: it starts its count anew."""
         row = self._row_of.get(subject)
         if row is not None:
             del self._rows[row][subject]
@@ -42,6 +43,14 @@ class Waiting(Generic[_Item]):
             self._rows.append({})
         self._rows[0][subject] = item
         self._row_of[subject] = 0
+
+    def amend(self, subject: str, item: _Item) -> None:
+        """A detail of what is being told: it takes the place of the rumour under way."""
+        row = self._row_of.get(subject)
+        if row is None:
+            self.put(subject, item)
+        else:
+            self._rows[row][subject] = item
 
     def take(self, count: int, sends: int) -> tuple[_Item, ...]:
         """The least-sent items; one that was sent `sends` times now is forgotten."""

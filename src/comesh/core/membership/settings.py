@@ -30,12 +30,12 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.suspicion_periods * self.period_ms * math.log10(max(size, 10))
 
     def sends(self, size: int) -> int:
-        """How often one node repeats a rumour: 4 x (1 + ceil(log10(size + 1))).
+        """How often one node repeats a rumour: ln(size) + 5, rounded up.
 
-        memberlist's formula plus four: with its 4 sends in a mesh of nine, one rumour in six missed
-        somebody, who then had to wait for an exchange of tables.
+        If every node tells s random others, a given one is missed with probability e^-s, so somebody is
+        missed with size x e^-s = e^-5: less than one rumour in a hundred has to wait for an exchange.
         """
-        return 4 * (1 + math.ceil(math.log10(size + 1)))
+        return math.ceil(math.log(max(size, 1)) + 5)
 
     @property
     def gossip_ms(self) -> float:

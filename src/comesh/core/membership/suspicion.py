@@ -5,25 +5,33 @@ suspect it by themselves, down to the shortest. A node that cannot hear much by 
 nobody who confirms, and so condemns slowly.
 
     timeout = max(shortest, longest - (longest - shortest) * log(c + 1) / log(needed + 1))
+
+Only a *witness*, a node that tried the suspect itself, buries it when that time is over. Others wait
+HEARSAY times as long for news from the witnesses, and then look for themselves: so a node that merely
+missed the contradiction does not bury the living.
 """
 
 import math
 
 from comesh.core.ids import Incarnation, NodeId
 
+HEARSAY = 2
+
 
 class Suspicion:
-    __slots__ = ("_by", "_longest_ms", "_needed", "_shortest_ms", "began_ms", "incarnation")
+    __slots__ = ("_by", "_longest_ms", "_needed", "_own", "_shortest_ms", "began_ms", "incarnation")
 
     def __init__(
         self,
         *,
+        own: NodeId,
         incarnation: Incarnation,
         began_ms: float,
         shortest_ms: float,
         longest_ms: float,
         needed: int,
     ) -> None:
+        self._own = own
         self.incarnation = incarnation
         self.began_ms = began_ms
         self._shortest_ms = shortest_ms
@@ -33,13 +41,19 @@ class Suspicion:
 
     def confirm(self, by: NodeId) -> bool:
         """Somebody suspects too. True if that was news that shortens the time."""
-        if by in self._by or len(self._by) > self._needed:
+        if by in self._by or (len(self._by) > self._needed and by != self._own):
             return False
         self._by.add(by)
         return True
 
+    @property
+    def is_witnessed(self) -> bool:
+        """Did this node try the suspect itself?"""
+        return self._own in self._by
+
     def left_ms(self, now_ms: float) -> float:
-        return max(0.0, self.began_ms + self._timeout_ms() - now_ms)
+        wait_ms = self._timeout_ms() * (1 if self.is_witnessed else HEARSAY)
+        return max(0.0, self.began_ms + wait_ms - now_ms)
 
     def _timeout_ms(self) -> float:
         if self._needed < 1:

@@ -4,7 +4,9 @@ Of two rumours about a member the one with the greater (boot, nonce, refutation,
 all nodes that heard the same rumours, in any order, believe the same. Members start as presumed alive at
 incarnation NEVER: the deployment says that they exist, and probing finds out who is not there.
 
-The digest is a 64-bit sum over what the table holds. Suspicions are left out: they pass by themselves.
+The digest is a 64-bit sum over those who are gone, and at which incarnation. That is what nodes have to
+agree on: of the living the deployment tells, whoever speaks to one hears its incarnation, and suspicions
+pass by themselves. So a mesh that starts from nothing has nothing to exchange.
 """
 
 from array import array
@@ -17,6 +19,7 @@ from comesh.core.messages import MemberState, MemberUpdate
 
 _WORD = (1 << 64) - 1
 _NEVER_HEARD = float("-inf")
+_STATES = tuple(MemberState)
 
 
 class Table:
@@ -62,7 +65,7 @@ class Table:
         return other
 
     def state(self, number: int) -> MemberState:
-        return MemberState(self._state[number])
+        return _STATES[self._state[number]]
 
     def is_living(self, number: int) -> bool:
         return self._state[number] <= MemberState.SUSPECT
@@ -102,9 +105,7 @@ class Table:
 
     def update(self, number: int) -> MemberUpdate:
         """The entry as a rumour to tell."""
-        return MemberUpdate(
-            self.roster.ids[number], MemberState(self._state[number]), self.incarnation(number)
-        )
+        return MemberUpdate(self.roster.ids[number], self.state(number), self.incarnation(number))
 
     def updates(self) -> Iterator[MemberUpdate]:
         """All entries that anybody ever spoke of."""
@@ -121,9 +122,9 @@ class Table:
 
     def _summand(self, number: int) -> int:
         state = self._state[number]
-        if not self._boot[number] and state <= MemberState.SUSPECT:
+        if state <= MemberState.SUSPECT:
             return 0
-        word = self.roster.hashes[number] ^ (0 if state <= MemberState.SUSPECT else state)
+        word = self.roster.hashes[number] ^ state
         for part in (self._boot[number], self._nonce[number], self._refutation[number]):
             word = mix64(word ^ part)
         return word
