@@ -6,8 +6,8 @@ habit). What is checked of membership:
 
 - *agreement*: within RECOVERY_MS of the last fault all running nodes hold one table, its living members
   are those that run, and none is suspect;
-- *calm*: from then on nobody is buried who runs where the deployment says (a copied card may run at an
-  address that others have yet to learn);
+- *calm*: from then on nobody who runs is buried, except where a card was copied: that name's other
+  lives may be buried, and its address may have to be learned again;
 - *one of each name*: at the end one process per name runs, and a process only ever ended itself because
   it was asked to, or because another one of its name runs or did a moment ago (RIVAL_MS).
 
@@ -23,7 +23,6 @@ from comesh.core.membership import MembershipSettings
 from comesh.core.messages import MemberState
 from comesh.core.node import Node
 from comesh.sim.faults import CopyCard, Schedule
-from comesh.sim.machine import Machine
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.simulation import Simulation
@@ -170,21 +169,9 @@ class Judge:
     def _on_observation(self, now_ms: float, observer: NodeId, observation: Observation) -> None:
         if not self.calm or not isinstance(observation, MemberChanged) or observation.state != "dead":
             return
-        machine = self._machine_of(observation)
-        if machine is not None and machine.station == self._world.topology.nodes[machine.node_id]:
+        machines = [m for m in self._world.machines.values() if m.node_id == observation.node]
+        if len(machines) == 1 and machines[0].process is not None:
             self._buried.append(f"at {now_ms / 1000:.3f} s {observer} buried {observation.node}, which runs")
-
-    def _machine_of(self, observation: MemberChanged) -> Machine | None:
-        """Where the very life that is spoken of runs; a name's other lives may well be dead."""
-        for machine in self._world.machines.values():
-            node = machine.process.node if machine.process is not None else None
-            if (
-                machine.node_id == observation.node
-                and isinstance(node, Node)
-                and node.membership.incarnation.life == observation.incarnation.life
-            ):
-                return machine
-        return None
 
     def _running(self) -> dict[NodeId, list[Node]]:
         running: dict[NodeId, list[Node]] = {}

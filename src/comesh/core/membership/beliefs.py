@@ -82,7 +82,7 @@ class Beliefs:
         return None
 
     def on_expiry(self, number: int, step: Step) -> bool:
-        """A suspicion's time is over: a witness buries the suspect. True: this node is none, and must look."""
+        """A suspicion ended: a witness buries the suspect. True: this node is none, and has to look."""
         suspicion = self._suspicions.get(number)
         if suspicion is None:
             return False

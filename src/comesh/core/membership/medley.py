@@ -6,9 +6,9 @@ how it goes on:
 - nothing, or an older life of it: it simply speaks, and is heard as a new life;
 - a younger life than its own (a wiped disk, or a copied one): still joining, it takes the next boot
   number above, so that the process that started last has the highest;
-- once joined, a younger life of its name can only be another process. When a witness has just heard that
-  other one directly, well after this one started, this one stops and says why. Rumour alone is no proof
-  (it may remember the dead): without a witness in time the node takes the next boot number above.
+- once joined, a younger life of its name can only be another process, or the memory of a dead one. The
+  node listens: if witnesses hear that other life again and again, this one stops and says why. If not,
+  it takes the next boot number above.
 
 Numbers of members are the roster's; they never leave the process.
 """
@@ -48,11 +48,12 @@ LEAVE = Timer("membership", "leave")
 JOIN_PARTNERS = 5
 MOST_JOIN_PERIODS = 30
 """Between tries to join: one period, doubling up to this."""
-RIVAL_PERIODS = 6
-"""How long a joined node waits for a witness that another process has its name."""
-WITNESS_PERIODS = 2
-"""A witness counts who heard the other this recently, and this long after this node's start (a message of
-an earlier life may have been under way for a while)."""
+RIVAL_PERIODS = 8
+"""How long a node listens for further witnesses that another process has its name. Both ask their common
+ward every second period, so there is time for several answers."""
+LATE_PERIODS = 1
+"""The other life must be heard again this long after the first witness spoke: one message of the dead may
+have been under way, or have waited in a sleeping witness."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 
@@ -82,12 +83,14 @@ class Medley:
         self.beliefs = Beliefs(own, table or Table(roster), settings)
         self.prober = Prober(own, roster, self.beliefs, settings, draws)
         self.incarnation: Incarnation = NEVER
-        self._started_ms = 0.0
         self._joined = False
         self._join_periods = 1
         self._leaving = False
         self._gossiping = False
         self._rival: Incarnation | None = None
+        """A younger life of this node's name."""
+        self._witnessed_ms: float | None = None
+        """When a witness of it was first heard."""
         self._living: tuple[int, tuple[NodeId, ...]] = (-1, ())
 
     # -- what others may ask -------------------------------------------------------------------------
@@ -112,7 +115,6 @@ class Medley:
 
     def on_started(self, event: Started, step: Step) -> None:
         self.incarnation = Incarnation(event.boot, event.nonce)
-        self._started_ms = step.now_ms
         table = self.beliefs.table
         self._joined = table.incarnation(self._number) == self.incarnation
         if table.compare(self._number, self.incarnation, MemberState.ALIVE) > 0:
@@ -398,9 +400,13 @@ class Medley:
         """A witness heard a younger life of this node's name."""
         if message.younger.life <= self.incarnation.life:
             return
-        up_ms = step.now_ms - self._started_ms
-        margin_ms = WITNESS_PERIODS * self._settings.period_ms
-        if self._joined and message.heard_ago_ms <= margin_ms < up_ms - message.heard_ago_ms:
+        late_ms = LATE_PERIODS * self._settings.period_ms
+        if self._witnessed_ms is None or not self._joined:
+            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
+            if self._rival is not None:
+                self._witnessed_ms = step.now_ms
+                step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
+        elif message.heard_ago_ms + late_ms < step.now_ms - self._witnessed_ms:
             step.do(
                 Stop(
                     f"another process runs as node '{self._own}' and is younger (boot "
@@ -408,10 +414,8 @@ class Medley:
                     "SD card copied? Give one of the two its own node id, then start it again."
                 )
             )
-        else:
-            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
 
     def _on_no_witness(self, step: Step) -> None:
-        rival, self._rival = self._rival, None
+        rival, self._rival, self._witnessed_ms = self._rival, None, None
         if rival is not None and rival.life > self.incarnation.life:
             self._claim_above(rival, step)
