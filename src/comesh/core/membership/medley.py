@@ -51,6 +51,8 @@ MOST_JOIN_PERIODS = 30
 RIVAL_PERIODS = 8
 """How long a node listens for further witnesses that another process has its name. Both ask their common
 ward every second period, so there is time for several answers."""
+FRESH_PERIODS = 2
+"""Who heard the other life longer ago than this is no witness."""
 LATE_PERIODS = 1
 """The other life must be heard again this long after the first witness spoke: one message of the dead may
 have been under way, or have waited in a sleeping witness."""
@@ -403,7 +405,7 @@ class Medley:
         late_ms = LATE_PERIODS * self._settings.period_ms
         if self._witnessed_ms is None or not self._joined:
             self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
-            if self._rival is not None:
+            if self._rival is not None and message.heard_ago_ms <= FRESH_PERIODS * self._settings.period_ms:
                 self._witnessed_ms = step.now_ms
                 step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
         elif message.heard_ago_ms + late_ms < step.now_ms - self._witnessed_ms:
