@@ -3,6 +3,7 @@
 import typer
 
 from comesh import __version__
+from comesh.cli.demo import demo
 from comesh.cli.fuzz import fuzz
 from comesh.cli.new import new
 from comesh.cli.plan import plan
@@ -35,6 +36,7 @@ def _root(
     """A control plane for edge meshes with no hub and no cloud."""
 
 
+app.command("demo")(demo)
 app.command("new")(new)
 app.command("validate")(validate)
 app.command("schema")(schema)

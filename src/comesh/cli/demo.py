@@ -1,0 +1,208 @@
+"""`comesh demo`: an office floor in virtual time, live in the terminal, with a story of things that break.
+
+Each chapter says what it does, does it, and waits until what it promises has happened, or the time for it
+is over. `--once` plays the story once and ends with 0 only if every promise held.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.live import Live
+
+from comesh.cli.demo_view import Log, screen
+from comesh.cli.documents import read_deployment
+from comesh.cli.terminal import Exit, fail, out
+from comesh.core.draws import Draws
+from comesh.core.ids import NodeId
+from comesh.sim.building import Building
+from comesh.sim.faults import Crash, Fault, Heal, Partition, PowerBack, PowerLoss, Restart
+
+OFFICE = Path(__file__).parent / "office.yaml"
+FRAME_S = 0.1
+KNOWN_WITHIN_PERIODS = 10.0
+AGREED_WITHIN_PERIODS = 90.0
+
+_File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]", help="A deployment document; left out: an office floor.", show_default=False
+    ),
+]
+
+
+class Chapter(NamedTuple):
+    """What is said, what happens, and what must be so within some membership periods."""
+
+    says: str
+    faults: tuple[Fault, ...]
+    promise: str
+    holds: Callable[[], bool]
+    within_periods: float
+
+
+def demo(
+    file: _File = None,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Play the story once; exit 0 if all held.")] = False,
+    speed: Annotated[float, typer.Option(min=0.1, max=1000.0, help="Simulated seconds per second.")] = 3.0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides everything random.")] = 1,
+) -> None:
+    """Show a building whose mesh loses nodes, a power domain and its unity, and recovers."""
+    deployment = read_deployment(OFFICE if file is None else file)
+    if len(deployment.nodes) < 3:
+        fail("the story needs at least three nodes: one to lose, and two to notice")
+    building = Building(deployment, seed=seed)
+    stage = Stage(building, speed=speed, live=out.is_terminal)
+    draws = Draws(seed)
+    kept = True
+    with stage, suppress(KeyboardInterrupt):
+        kept = stage.play(_opening(building))
+        while True:
+            for chapter in _story(building, draws):
+                kept = stage.play(chapter) and kept
+            if once:
+                break
+    stage.close(kept)
+    raise typer.Exit(int(Exit.OK if kept else Exit.NO))
+
+
+class Stage:
+    """Plays chapters at a pace that a person can follow."""
+
+    def __init__(self, building: Building, *, speed: float, live: bool) -> None:
+        self._building = building
+        self._speed = speed
+        self._log = Log(building)
+        self._live = Live(console=out, screen=True, auto_refresh=False) if live else None
+
+    def __enter__(self) -> None:
+        if self._live is not None:
+            self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def play(self, chapter: Chapter) -> bool:
+        """True if what the chapter promises came about in time."""
+        building = self._building
+        period_s = building.deployment.settings.membership_period_ms / 1000
+        self._say(chapter.says, "bold")
+        building.happen(*chapter.faults)
+        began_ms = building.world.now_ms
+        self._run(FRAME_S)
+        while not chapter.holds():
+            if building.world.now_ms - began_ms > 1000 * period_s * chapter.within_periods:
+                self._say(
+                    f"  NOT so after {chapter.within_periods * period_s:.0f} s: {chapter.promise}", "bold red"
+                )
+                return False
+            self._run(FRAME_S)
+        took_s = (building.world.now_ms - began_ms) / 1000
+        self._say(f"  {chapter.promise} ({took_s:.1f} s)", "green")
+        self._run(4 * period_s)
+        return True
+
+    def close(self, kept: bool) -> None:
+        """What is left on the terminal when the story is over."""
+        report = self._building.simulation.report()
+        out.print(
+            f"{report.simulated_s:.0f} s simulated, {report.events} events, "
+            f"{report.end_to_end_bytes_per_s.mean:.0f} bytes/s sent per node. "
+            + ("Everything promised happened." if kept else "NOT everything promised happened."),
+            markup=False,
+        )
+
+    def _say(self, what: str, style: str = "") -> None:
+        line = self._log.add(what, style)
+        if self._live is None:
+            out.print(line)
+
+    def _run(self, seconds: float) -> None:
+        """Let simulated time pass, at the pace asked for."""
+        end_ms = self._building.world.now_ms + 1000 * seconds
+        while self._building.world.now_ms < end_ms:
+            began = time.monotonic()
+            epoch = self._building.epoch
+            step_s = min(FRAME_S * self._speed, (end_ms - self._building.world.now_ms) / 1000)
+            self._building.run(step_s)
+            if self._building.epoch != epoch:
+                self._say(f"epoch {self._building.epoch} begins: every group moves to new members")
+            if self._live is not None:
+                self._live.update(screen(self._building, self._log, out.size), refresh=True)
+                time.sleep(max(0.0, step_s / self._speed - (time.monotonic() - began)))
+
+
+def _opening(building: Building) -> Chapter:
+    count = len(building.plan.nodes)
+    return Chapter(
+        f"{count} nodes start; {len(building.plan.clusters)} clusters of devices get their groups",
+        (),
+        f"all {count} run and know of each other",
+        lambda: len(building.running()) == count and building.agrees(),
+        AGREED_WITHIN_PERIODS,
+    )
+
+
+def _story(building: Building, draws: Draws) -> Iterator[Chapter]:
+    """Drawn as it is told: who leads at that moment decides who is struck."""
+    clusters = [cluster.group for cluster in building.plan.clusters]
+    group = draws.choice(clusters)
+    leader = building.groups[group][0]
+    yield _loss(building, f"{leader}, the leader of {group}, crashes", (Crash(at_ms=0, node=leader),))
+    yield _return(building, f"{leader} is switched on again", (Restart(at_ms=0, node=leader),))
+    domains = sorted(building.world.topology.power_domains)
+    if domains:
+        domain = draws.choice(domains)
+        nodes = len(building.world.topology.power_domains[domain])
+        lost = f"power domain {domain} goes out, and {nodes} nodes with it"
+        yield _loss(building, lost, (PowerLoss(at_ms=0, domain=domain),))
+        yield _return(building, f"the power of {domain} is back", (PowerBack(at_ms=0, domain=domain),))
+    side = _one_side(building)
+    cut = Partition(at_ms=0, sources=tuple(side), both=True, for_ms=None)
+    yield Chapter(
+        f"the mesh is cut: {', '.join(side)} on one side",
+        (cut,),
+        "each side knows that the other is out of reach",
+        lambda: _sides_know(building, side),
+        AGREED_WITHIN_PERIODS,
+    )
+    yield _return(building, "the cut heals", (Heal(at_ms=0),))
+
+
+def _loss(building: Building, says: str, faults: tuple[Fault, ...]) -> Chapter:
+    return Chapter(
+        says,
+        faults,
+        "every node left knows, and every group can act",
+        lambda: building.agrees() and all(building.can_act(group) for group in building.groups),
+        KNOWN_WITHIN_PERIODS,
+    )
+
+
+def _return(building: Building, says: str, faults: tuple[Fault, ...]) -> Chapter:
+    count = len(building.plan.nodes)
+    return Chapter(
+        says,
+        faults,
+        "all nodes know of each other again",
+        lambda: len(building.running()) == count and building.agrees(),
+        AGREED_WITHIN_PERIODS,
+    )
+
+
+def _one_side(building: Building) -> list[NodeId]:
+    """The western half of the nodes."""
+    westward = sorted(building.plan.nodes, key=lambda node: (node.place.x_mm, node.id))
+    return sorted(node.id for node in westward[: len(westward) // 2])
+
+
+def _sides_know(building: Building, side: list[NodeId]) -> bool:
+    other = [node.id for node in building.plan.nodes if node.id not in side]
+    return all(
+        list(view) == (side if node in side else other) for node, view in sorted(building.views().items())
+    )

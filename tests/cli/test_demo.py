@@ -1,0 +1,50 @@
+"""The demo as a person runs it, without a terminal: the story is told in lines."""
+
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console, ConsoleDimensions
+from typer.testing import CliRunner
+
+from comesh.cli.demo_view import Log, screen
+from comesh.cli.main import app
+from comesh.deployment.load import load
+from comesh.sim.building import Building
+from comesh.sim.faults import Crash
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def test_the_story_holds_what_it_promises() -> None:
+    result = CliRunner().invoke(app, ["demo", "--once"])
+    assert result.exit_code == 0, result.output
+    assert "crashes" in result.output
+    assert "power domain" in result.output
+    assert "the mesh is cut" in result.output
+    assert "NOT" not in result.output
+    assert "Everything promised happened." in result.output
+
+
+def test_other_documents_can_be_shown() -> None:
+    result = CliRunner().invoke(app, ["demo", str(EXAMPLES / "factory.yaml"), "--once", "--seed", "5"])
+    assert result.exit_code == 0, result.output
+
+
+def test_the_screen_shows_who_is_gone_and_fits_small_terminals() -> None:
+    deployment = load(EXAMPLES / "office.yaml").deployment
+    assert deployment is not None
+    building = Building(deployment, seed=1)
+    building.run(5)
+    log = Log(building)
+    log.add("a story")
+    victim = building.groups[building.plan.clusters[0].group][0]
+    building.happen(Crash(at_ms=0, node=victim))
+    building.run(5)
+    shown = {}
+    for width, height in [(150, 50), (80, 24)]:
+        console = Console(width=width, height=height, record=True, file=StringIO())
+        console.print(screen(building, log, ConsoleDimensions(width, height)))
+        shown[width] = console.export_text()
+    assert f"✗ {victim}" in shown[150]
+    assert "can act" in shown[80]
+    assert shown[80].count("\n") <= 24
