@@ -162,8 +162,7 @@ def _story(building: Building, draws: Draws) -> Iterator[Chapter]:
         lost = f"power domain {domain} goes out, and {nodes} nodes with it"
         yield _loss(building, lost, (PowerLoss(at_ms=0, domain=domain),))
         yield _return(building, f"the power of {domain} is back", (PowerBack(at_ms=0, domain=domain),))
-    side = _one_side(building)
-    cut = Partition(at_ms=0, sources=tuple(side), both=True, for_ms=None)
+    side, cut = _cut_in_two(building)
     yield Chapter(
         f"the mesh is cut: {', '.join(side)} on one side",
         (cut,),
@@ -195,14 +194,16 @@ def _return(building: Building, says: str, faults: tuple[Fault, ...]) -> Chapter
     )
 
 
-def _one_side(building: Building) -> list[NodeId]:
-    """The western half of the nodes."""
+def _cut_in_two(building: Building) -> tuple[list[NodeId], Partition]:
+    """The western half of the nodes, and a cut between it, with the devices there, and the rest."""
     westward = sorted(building.plan.nodes, key=lambda node: (node.place.x_mm, node.id))
-    return sorted(node.id for node in westward[: len(westward) // 2])
+    side = westward[: len(westward) // 2]
+    border_mm = max(node.place.x_mm for node in side)
+    devices = [device.id for device in building.plan.devices if device.place.x_mm <= border_mm]
+    nodes = sorted(node.id for node in side)
+    return nodes, Partition(at_ms=0, sources=(*nodes, *devices), both=True)
 
 
 def _sides_know(building: Building, side: list[NodeId]) -> bool:
-    other = [node.id for node in building.plan.nodes if node.id not in side]
-    return all(
-        list(view) == (side if node in side else other) for node, view in sorted(building.views().items())
-    )
+    """Does no node believe in anybody beyond the cut?"""
+    return all((node in side) == (other in side) for node, view in building.views().items() for other in view)
