@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def test_the_story_holds_what_it_promises() -> None:
-    result = CliRunner().invoke(app, ["demo", "--once"])
+    result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert "crashes" in result.output
     assert "power domain" in result.output

@@ -1,7 +1,8 @@
 """`comesh demo`: an office floor in virtual time, live in the terminal, with a story of things that break.
 
 Each chapter says what it does, does it, and waits until what it promises has happened, or the time for it
-is over. `--once` plays the story once and ends with 0 only if every promise held.
+is over. On a terminal the story goes on with other victims until Ctrl-C. `--once`, or output that is no
+terminal, plays it once and ends with 0 only if every promise held.
 """
 
 import time
@@ -57,6 +58,7 @@ def demo(
         fail("the story needs at least three nodes: one to lose, and two to notice")
     building = Building(deployment, seed=seed)
     stage = Stage(building, speed=speed, live=out.is_terminal)
+    once = once or not out.is_terminal
     draws = Draws(seed)
     kept = True
     with stage, suppress(KeyboardInterrupt):
