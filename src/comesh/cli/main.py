@@ -1,19 +1,39 @@
-"""The entry point: `comesh COMMAND`."""
+"""The entry point: `comesh COMMAND`.
+
+A command is the function of the same name in the module of the same name, imported when it is called:
+a small computer should not load the simulator to check a document.
+"""
+
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from comesh import __version__
-from comesh.cli.demo import demo
-from comesh.cli.fuzz import fuzz
-from comesh.cli.new import new
-from comesh.cli.plan import plan
-from comesh.cli.schema import schema
-from comesh.cli.sim import sim
 from comesh.cli.terminal import Exit, err, out
-from comesh.cli.validate import validate
+
+COMMANDS = ("demo", "new", "validate", "plan", "sim", "fuzz", "schema")
+
+
+class Commands(TyperGroup):
+    """Finds commands by their names. (Contexts and commands are of types that typer keeps to itself.)"""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        alone.command(cmd_name)(getattr(import_module(f"comesh.cli.{cmd_name}"), cmd_name))
+        return get_command(alone)
+
 
 app = typer.Typer(
     name="comesh",
+    cls=Commands,
     help="A control plane for edge meshes with no hub and no cloud.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -34,15 +54,6 @@ def _root(
     ),
 ) -> None:
     """A control plane for edge meshes with no hub and no cloud."""
-
-
-app.command("demo")(demo)
-app.command("new")(new)
-app.command("validate")(validate)
-app.command("schema")(schema)
-app.command("plan")(plan)
-app.command("fuzz")(fuzz)
-app.command("sim")(sim)
 
 
 def main() -> None:
