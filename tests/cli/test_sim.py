@@ -16,7 +16,7 @@ nodes:
   b: {place: [3m, 0m], power_domain: west}
   c: {place: [3m, 4m], power_domain: east}
 devices:
-  lamp: {place: [1m, 0m], commands: {set: {argument: bool}}, readings: {on: bool}}
+  lamp: {place: [1m, 0m], commands: {set: {argument: bool}}, readings: {on: bool, level: int}}
 """
 
 
@@ -87,6 +87,18 @@ def test_a_document(tmp_path: Path) -> None:
     text = run("sim", str(file), "--minutes", "1", "--faults", str(faults))
     assert "plan: 3 nodes among 4 stations" in text
     assert "crashes: 2" in text
+
+
+def test_a_documents_devices_have_its_readings(tmp_path: Path) -> None:
+    file = tmp_path / "office.yaml"
+    file.write_text(DOCUMENT)
+    faults = tmp_path / "faults.yaml"
+    wrong = "faults: [{fault: device-wrong, at_ms: 1000, device: lamp, reading: %s, value: '?'}]"
+    faults.write_text(wrong % "level")
+    assert "device-wrong device=lamp" in run("sim", str(file), "--minutes", "0.1", "--faults", str(faults))
+    faults.write_text(wrong % "levl")
+    complaint = run("sim", str(file), "--faults", str(faults), code=2)
+    assert "unknown reading 'levl'; did you mean 'level'?" in " ".join(complaint.split())
 
 
 def test_a_document_with_mistakes(tmp_path: Path) -> None:

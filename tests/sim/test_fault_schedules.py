@@ -32,6 +32,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "device": NAMES,
     "domain": st.text(max_size=8),
     "station": st.none() | NAMES,
+    "reading": st.none() | NAMES,
     "keep_disk": st.booleans(),
     "for_ms": MILLISECONDS,
     "step_ms": MILLISECONDS,

@@ -5,6 +5,8 @@ from toys import Toys, line, ticking
 
 from comesh.core.events import LeaveAsked, MessageReceived, Started, TimerFired
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.values import Value
+from comesh.sim.devices import DeviceSpec, Request
 from comesh.sim.faults import (
     CopyCard,
     Crash,
@@ -31,10 +33,11 @@ from comesh.sim.faults import (
 )
 from comesh.sim.injection import inject
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.sources import Constant
 from comesh.sim.world import LifeChange
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
-D0 = DeviceId("d0")
+D0, D1 = DeviceId("d0"), DeviceId("d1")
 
 
 def run(*faults: Fault, until_ms: float = 1050.0, devices: int = 0) -> Toys:
@@ -140,20 +143,45 @@ def test_device_faults() -> None:
     toys = run(
         DeviceDown(at_ms=100.0, device=D0),
         DeviceUp(at_ms=300.0, device=D0),
-        DeviceSlow(at_ms=100.0, device=DeviceId("d1"), extra_ms=70.0, for_ms=100.0),
-        DeviceWrong(at_ms=100.0, device=DeviceId("d1"), value="?", for_ms=100.0),
+        DeviceSlow(at_ms=100.0, device=D1, extra_ms=70.0, for_ms=100.0),
+        DeviceWrong(at_ms=100.0, device=D1, value="?", for_ms=100.0),
         until_ms=150.0,
         devices=2,
     )
     world = toys.world
     assert world.radio.up == [True, True, True, False, True], "a device that is down does not relay"
     assert world.devices._devices[D0].down
-    other = world.devices._devices[DeviceId("d1")]
-    assert (other.extra_ms, other.wrong) == (70.0, "?")
+    other = world.devices._devices[D1]
+    assert (other.extra_ms, other.wrong) == (70.0, {"on": "?"})
     world.run_until(400.0)
     assert all(world.radio.up)
     assert not world.devices._devices[D0].down
-    assert (other.extra_ms, other.wrong) == (0.0, None)
+    assert (other.extra_ms, other.wrong) == (0.0, {})
+
+
+def test_wrong_answers_of_one_reading() -> None:
+    lamp = DeviceSpec(sources={"on": Constant(False), "level": Constant(40)})
+    toys = Toys(line(3, devices=2), {}, devices={D0: lamp, D1: DeviceSpec()})
+    faults = (
+        DeviceWrong(at_ms=0.0, device=D0, reading="level", value="?", for_ms=100.0),
+        DeviceWrong(at_ms=0.0, device=D0, value=7, for_ms=200.0),
+        DeviceWrong(at_ms=0.0, device=D0, reading="on", value=8, for_ms=300.0),
+        DeviceWrong(at_ms=0.0, device=D1, value=9, for_ms=100.0),
+    )
+    inject(toys.world, Schedule(faults))
+
+    def answered(device: DeviceId) -> dict[str, Value]:
+        reply = toys.world.devices.answer(Request(device, 1), N0, toys.world.now_ms)
+        assert reply is not None
+        return reply.readings
+
+    toys.world.run_until(50.0)
+    assert answered(D0) == {"on": 8, "level": "?"}
+    assert answered(D1) == {}, "where there is no reading, nothing happens"
+    toys.world.run_until(250.0)
+    assert answered(D0) == {"on": 8, "level": 40}, "of two for one reading the later one counts"
+    toys.world.run_until(350.0)
+    assert answered(D0) == {"on": False, "level": 40}
 
 
 def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
@@ -178,12 +206,16 @@ def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
         (PowerLoss(at_ms=5.0, domain="east"), "unknown power domain 'east'"),
         (Partition(at_ms=5.0, sources=("n0", "lamp")), "unknown station 'lamp'"),
         (DeviceDown(at_ms=5.0, device=DeviceId("n0")), "unknown device 'n0'"),
+        (
+            DeviceWrong(at_ms=5.0, device=D0, reading="onn", value=1),
+            "unknown reading 'onn'; did you mean 'on'",
+        ),
         (CopyCard(at_ms=5.0, node=N0, station="n0"), "another station than its own"),
         (CopyCard(at_ms=5.0, node=N0, station="zz"), "unknown station"),
     ],
 )
 def test_wrong_names_are_refused_before_the_run(fault: Fault, complaint: str) -> None:
-    toys = Toys(line(3), {})
+    toys = Toys(line(3, devices=1), {})
     with pytest.raises(ScheduleError, match=complaint):
         inject(toys.world, Schedule((fault,)))
 

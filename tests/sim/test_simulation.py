@@ -94,10 +94,10 @@ def test_spread() -> None:
     assert spread([4, 2, 6], 2.0).most == 3
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_the_documented_examples_run(number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (DOCS / "simulator.md").read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

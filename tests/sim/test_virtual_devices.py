@@ -8,25 +8,26 @@ from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
 from comesh.core.events import DeviceAnswered, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.node import AnyEvent
+from comesh.core.values import Value
 from comesh.sim.device_calls import DRIVER_TIMEOUT_MS
-from comesh.sim.devices import (
-    Constant,
-    DeviceSpec,
-    RandomWalk,
-    Reading,
-    Reply,
-    Request,
-    Script,
-    Source,
-    SquareWave,
-    VirtualDevices,
-)
+from comesh.sim.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
 from comesh.sim.radio import RadioSettings
+from comesh.sim.sources import Constant, RandomWalk, Script, Source, SquareWave
 from comesh.sim.traffic import Lost
 from comesh.sim.world import World, WorldSettings
 
 D0, D1 = DeviceId("d0"), DeviceId("d1")
 CALM = RadioSettings()
+LAMP = DeviceSpec(
+    sources={"on": Constant(False), "level": Constant(40), "scene": Constant("day")},
+    commands={
+        "dim": CommandSpec(sets="level", takes_ms=50.0),
+        "sleep": CommandSpec(sets={"on": False, "scene": "night"}),
+        "wake": CommandSpec(sets={"on": True, "scene": "day"}),
+        "blink": CommandSpec(takes_ms=3000.0),
+    },
+    latency_ms=0.0,
+)
 
 
 class Asking:
@@ -60,9 +61,9 @@ def world_of(
     return World(topology, lambda _: Scripted(asking), seed=1, settings=settings, devices=specs), asking
 
 
-def shown(source: Source, times_ms: list[float], seed: int = 1) -> list[Reading]:
-    devices = VirtualDevices({D0: 0}, {D0: DeviceSpec(source=source)}, seed)
-    return [devices.reading(D0, at_ms) for at_ms in times_ms]
+def shown(source: Source, times_ms: list[float], seed: int = 1) -> list[Value]:
+    devices = VirtualDevices({D0: 0}, {D0: DeviceSpec(sources={"it": source})}, seed)
+    return [devices.readings(D0, at_ms)["it"] for at_ms in times_ms]
 
 
 def test_sources() -> None:
@@ -82,55 +83,87 @@ def test_a_random_walk_depends_on_time_and_seed_not_on_who_looks() -> None:
     assert {19.0, 21.0} <= set(often)
     assert all(19 <= float(value) <= 21 for value in often)
     assert often != shown(walk, [float(at_ms) for at_ms in range(2000)], seed=2)
+    whole = shown(RandomWalk(start=5, step=1, low=4, high=6, every_ms=10.0), [0.0, 10.0, 500.0])
+    assert all(isinstance(value, int) for value in whole)
+
+
+def test_readings_walk_by_themselves_whatever_else_the_device_has() -> None:
+    walk = RandomWalk(every_ms=10.0)
+    both = DeviceSpec(sources={"one": walk, "other": walk})
+    alone = DeviceSpec(sources={"other": walk})
+    first = VirtualDevices({D0: 0, D1: 0}, {D0: both, D1: both}, 1)
+    second = VirtualDevices({D0: 0, D1: 0}, {D0: alone}, 1)
+    shown = first.readings(D0, 5000.0)
+    assert list(shown) == ["one", "other"]
+    assert shown["one"] != shown["other"]
+    assert shown != first.readings(D1, 5000.0)
+    assert shown["other"] == second.readings(D0, 5000.0)["other"]
 
 
 def test_a_read_takes_the_way_there_the_latency_and_the_way_back() -> None:
-    world, asking = world_of(
-        [(0.0, ReadDevice(D1, 7))], {D1: DeviceSpec(source=Constant(21.5), latency_ms=5.0)}
-    )
+    sensor = DeviceSpec(sources={"celsius": Constant(21.5), "co2": Constant(400)}, latency_ms=5.0)
+    world, asking = world_of([(0.0, ReadDevice(D1, 7))], {D1: sensor})
     world.run_until(500.0)
     request = len(msgspec.msgpack.encode(Request(D1, 7)))
-    reply = len(msgspec.msgpack.encode(Reply(D1, 7, reading=21.5)))
+    readings: dict[str, Value] = {"celsius": 21.5, "co2": 400}
+    reply = len(msgspec.msgpack.encode(Reply(D1, 7, readings=readings)))
     took_ms = 20 + request * (1 + 2) / 625 + 5 + 20 + reply * (1 + 2) / 625
-    assert asking.answers == [(pytest.approx(took_ms), DeviceAnswered(device=D1, call=7, reading=21.5))]
+    assert asking.answers == [(pytest.approx(took_ms), DeviceAnswered(device=D1, call=7, readings=readings))]
     traffic = world.traffic
     assert traffic.total(kind="ReadDevice").sent.size_bytes == request
     assert traffic.total(kind="DeviceAnswered").transmitted.size_bytes == 2 * reply
     assert traffic.total(station=1).relayed.messages == 2
 
 
-def test_commands_set_the_reading_take_time_and_are_logged() -> None:
+def test_commands_set_readings_take_time_and_are_logged() -> None:
     plan: list[tuple[float, Effect]] = [
-        (0.0, CommandDevice(D0, 1, "set", 3)),
+        (0.0, CommandDevice(D0, 1, "dim", 3)),
         (200.0, ReadDevice(D0, 2)),
-        (300.0, CommandDevice(D0, 3, "toggle")),
-        (400.0, CommandDevice(D0, 4, "explode")),
-        (500.0, CommandDevice(D0, 5, "on")),
-        (600.0, CommandDevice(D0, 6, "off")),
+        (300.0, CommandDevice(D0, 3, "wake")),
+        (400.0, CommandDevice(D0, 4, "sleep")),
+        (500.0, CommandDevice(D0, 5, "blink")),
     ]
-    world, asking = world_of(plan, {D0: DeviceSpec(command_ms=50.0, latency_ms=0.0)})
+    world, asking = world_of(plan, {D0: LAMP})
     world.run_until(59.0)
-    assert world.devices.reading(D0, world.now_ms) is False
-    world.run_until(1000.0)
-    answers = [(event.call, event.reading, event.error) for _, event in asking.answers]
-    assert answers == [
-        (1, 3, None),
-        (2, 3, None),
-        (3, False, None),
-        (4, None, "no command 'explode'"),
-        (5, True, None),
-        (6, False, None),
-    ]
-    acted = [(act.command, act.reading, act.refused) for act in world.devices.log]
+    assert world.devices.readings(D0, world.now_ms) == {"on": False, "level": 40, "scene": "day"}
+    world.run_until(5000.0)
+    dimmed: dict[str, Value] = {"on": False, "level": 3, "scene": "day"}
+    woken, asleep = dimmed | {"on": True}, dimmed | {"scene": "night"}
+    answers = [(event.call, event.readings) for _, event in asking.answers]
+    assert answers == [(1, dimmed), (2, dimmed), (3, woken), (4, asleep), (5, asleep)]
+    assert asking.answers[-1][0] == pytest.approx(3520.0, abs=0.2), "longer than the driver's timeout"
+    acted = [(act.command, act.argument, act.readings, act.refused) for act in world.devices.log]
     assert acted == [
-        ("set", 3, None),
-        ("toggle", False, None),
-        ("explode", False, "no command 'explode'"),
-        ("on", True, None),
-        ("off", False, None),
+        ("dim", 3, dimmed, None),
+        ("wake", None, woken, None),
+        ("sleep", None, asleep, None),
+        ("blink", None, asleep, None),
     ]
     assert world.devices.log[0].at_ms == pytest.approx(60.0, abs=0.1)
     assert {act.by for act in world.devices.log} == {"n0"}
+
+
+@pytest.mark.parametrize(
+    ("command", "why"), [("explode", "no command 'explode'"), ("dim", "'dim' needs an argument")]
+)
+def test_what_a_device_cannot_do_it_refuses(command: str, why: str) -> None:
+    world, asking = world_of([(0.0, CommandDevice(D0, 1, command))], {D0: LAMP})
+    world.run_until(500.0)
+    assert [event for _, event in asking.answers] == [DeviceAnswered(device=D0, call=1, error=why)]
+    (acted,) = world.devices.log
+    assert (acted.command, acted.refused) == (command, why)
+    assert acted.readings == {"on": False, "level": 40, "scene": "day"}, "nothing changed"
+
+
+def test_a_device_of_which_nothing_is_said_is_a_switch() -> None:
+    plan: list[tuple[float, Effect]] = [
+        (0.0, CommandDevice(D0, 1, "on")),
+        (200.0, CommandDevice(D0, 2, "off")),
+        (400.0, CommandDevice(D0, 3, "set", True)),
+    ]
+    world, asking = world_of(plan)
+    world.run_until(1000.0)
+    assert [event.readings for _, event in asking.answers] == [{"on": True}, {"on": False}, {"on": True}]
 
 
 def test_no_answer_is_an_error_after_the_drivers_timeout() -> None:
@@ -140,7 +173,7 @@ def test_no_answer_is_an_error_after_the_drivers_timeout() -> None:
     assert asking.answers == [(DRIVER_TIMEOUT_MS, DeviceAnswered(device=D0, call=1, error="no answer"))]
     world.devices.set_down(D0, False)
     world.run_until(9000.0)
-    assert asking.answers[1][1].reading is False
+    assert asking.answers[1][1].readings == {"on": False}
 
 
 def test_slow_and_wrong_devices() -> None:
@@ -152,15 +185,26 @@ def test_slow_and_wrong_devices() -> None:
     world.devices.set_slow(D0, 5000.0)
     world.run_until(5900.0)
     world.devices.set_slow(D0, 0.0)
-    world.devices.set_wrong(D0, "?")
+    world.devices.set_wrong(D0, "on", "?")
     world.run_until(20_000.0)
-    assert [(event.reading, event.error) for _, event in asking.answers] == [
-        (False, None),
-        (None, "no answer"),
-        ("?", None),
+    assert [(event.readings, event.error) for _, event in asking.answers] == [
+        ({"on": False}, None),
+        ({}, "no answer"),
+        ({"on": "?"}, None),
     ], "the late answer to the second call is not given after its error"
     assert asking.answers[0][0] == pytest.approx(1025.0, abs=0.1)
-    assert world.devices.reading(D0, world.now_ms) is False
+    assert world.devices.readings(D0, world.now_ms) == {"on": False}
+
+
+def test_one_reading_can_be_wrong_while_the_others_are_right() -> None:
+    world, asking = world_of([(0.0, ReadDevice(D0, 1)), (100.0, ReadDevice(D0, 2))], {D0: LAMP})
+    world.devices.set_wrong(D0, "level", -1e9)
+    world.run_until(90.0)
+    world.devices.set_wrong(D0, "level", None)
+    world.run_until(500.0)
+    answers = [event.readings for _, event in asking.answers]
+    right = {"on": False, "level": 40, "scene": "day"}
+    assert answers == [right | {"level": -1e9}, right]
 
 
 def test_a_lost_request_or_answer_is_no_answer() -> None:
@@ -195,3 +239,9 @@ def test_answers_to_a_process_that_ended_go_nowhere() -> None:
 def test_specs_for_devices_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ValueError, match="no device d7"):
         VirtualDevices({D0: 0}, {DeviceId("d7"): DeviceSpec()}, 1)
+
+
+def test_a_command_sets_only_readings_that_there_are() -> None:
+    for sets in ("level", {"level": 1}):
+        with pytest.raises(ValueError, match="command dim sets level, which is no reading"):
+            DeviceSpec(commands={"dim": CommandSpec(sets=sets)})

@@ -8,6 +8,7 @@ from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.messages import Ack, Gossip, Message, Ping, Rumours
 from comesh.core.node import AnyEvent
 from comesh.core.plan import Place
+from comesh.sim.devices import DeviceSpec
 from comesh.sim.topology import Topology
 from comesh.sim.world import World, WorldSettings
 
@@ -88,6 +89,7 @@ class Toys:
         *,
         seed: int = 1,
         settings: WorldSettings | None = None,
+        devices: dict[DeviceId, DeviceSpec] | None = None,
     ) -> None:
         self.lives: dict[str, list[Scripted]] = {}
 
@@ -97,7 +99,11 @@ class Toys:
             return made
 
         self.world = World(
-            topology, make_node, seed=seed, settings=settings or WorldSettings(start_spread_ms=0.0)
+            topology,
+            make_node,
+            seed=seed,
+            settings=settings or WorldSettings(start_spread_ms=0.0),
+            devices=devices,
         )
 
     def __getitem__(self, node: str) -> Scripted:

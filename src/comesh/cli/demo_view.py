@@ -105,10 +105,10 @@ def _state(building: Building, group: GroupId) -> Text:
 def devices(building: Building) -> Table:
     table = Table.grid(padding=(0, 1))
     for device_id, device in list(building.deployment.devices.items())[:: _every(building)][:SHOWN_DEVICES]:
-        reading, kind = next(iter(device.readings.items()), ("", None))
-        value = building.reading(device_id)
+        reading, value = next(iter(building.readings(device_id).items()), ("", ""))
         shown = f"{value:.1f}" if isinstance(value, float) else str(value).lower()
-        table.add_row(device_id, reading, f"{shown} {kind.unit or ''}" if kind is not None else "")
+        unit = device.readings[reading].unit if reading else None
+        table.add_row(device_id, reading, f"{shown} {unit or ''}")
     return table
 
 

@@ -14,8 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from comesh.cli.documents import read_deployment
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import err, fail, print_json
+from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
 from comesh.deployment.planning import plan_of
+from comesh.sim.devices import DeviceSpec
+from comesh.sim.document_devices import device_specs
 from comesh.sim.faults import Schedule, ScheduleError, crashes, parse_schedule
 from comesh.sim.radio import HOP_MS, RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
@@ -101,7 +104,7 @@ def sim(
         if file is None:
             mesh = _shaped(shape, devices=devices, smart=smart, reach=reach, seed=seed, relays=relays)
         else:
-            mesh = _of_document(file, reach, relays)
+            mesh = _of_document(file, reach=reach, seed=seed, relays=relays)
         radio = RadioSettings(
             hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
             loss_per_hop=loss,
@@ -126,6 +129,7 @@ class _Mesh(NamedTuple):
     topology: Topology
     membership: MembershipSettings
     hop_ms: float
+    devices: dict[DeviceId, DeviceSpec]
 
 
 def _shaped(
@@ -133,17 +137,18 @@ def _shaped(
 ) -> _Mesh:
     spacings = REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM
     topology = make_topology(shape, devices=devices, smart=smart, seed=seed, reach=spacings, relays=relays)
-    return _Mesh(topology, MembershipSettings(), HOP_MS)
+    return _Mesh(topology, MembershipSettings(), HOP_MS, {})
 
 
-def _of_document(file: Path, reach: float | None, relays: Relays) -> _Mesh:
+def _of_document(file: Path, *, reach: float | None, seed: int, relays: Relays) -> _Mesh:
     deployment = read_deployment(file)
     if not deployment.nodes:
         fail(f"{file} names no nodes: there is nothing to run")
     reach_mm = None if reach is None else round(reach * 1000)
     topology = topology_of_plan(plan_of(deployment), reach_mm=reach_mm, relays=relays)
     settings = deployment.settings
-    return _Mesh(topology, MembershipSettings(period_ms=settings.membership_period_ms), settings.hop_ms)
+    membership = MembershipSettings(period_ms=settings.membership_period_ms)
+    return _Mesh(topology, membership, settings.hop_ms, device_specs(deployment, seed))
 
 
 def _read_schedule(file: Path | None) -> Schedule:
@@ -199,6 +204,7 @@ def _run(
             membership=mesh.membership,
             joined=joined,
             faults=schedule,
+            devices=mesh.devices,
             trace=None if trace_file is None else Trace(stack.enter_context(trace_file.open("wb"))),
         )
         if not err.is_terminal:

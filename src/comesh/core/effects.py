@@ -9,6 +9,7 @@ import msgspec
 from comesh.core.events import Timer
 from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.messages import Message
+from comesh.core.values import Value
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +51,7 @@ class CancelTimer(Effect, frozen=True):
 
 
 class ReadDevice(Effect, frozen=True):
-    """Ask a device for its reading; the answer comes as DeviceAnswered with the same call number."""
+    """Ask a device for its readings; the answer comes as DeviceAnswered with the same call number."""
 
     device: DeviceId
     call: int
@@ -62,7 +63,7 @@ class CommandDevice(Effect, frozen=True):
     device: DeviceId
     call: int
     command: str
-    argument: bool | int | float | str | None = None
+    argument: Value | None = None
 
 
 class Stop(Effect, frozen=True):

@@ -6,6 +6,7 @@ import msgspec
 
 from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.messages import Message
+from comesh.core.values import Value
 
 
 class Timer(NamedTuple):
@@ -41,11 +42,14 @@ class TimerFired(Event, frozen=True):
 
 
 class DeviceAnswered(Event, frozen=True):
-    """A read or a command that this node asked of a device came back; error says why it did not."""
+    """A read or a command that this node asked of a device came back with all readings, by name.
+
+    error says why it did not, and then there are none. After a command, readings are those after it.
+    """
 
     device: DeviceId
     call: int
-    reading: bool | int | float | str | None = None
+    readings: dict[str, Value] = {}
     error: str | None = None
 
 

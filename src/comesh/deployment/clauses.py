@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import cel
 import msgspec
 
+from comesh.core.values import Value
 from comesh.deployment.clause_parser import ClauseError, Reading, parse
 from comesh.deployment.clause_types import (
     NOW,
@@ -20,7 +21,7 @@ from comesh.deployment.clause_types import (
     ReadingName,
     Readings,
 )
-from comesh.deployment.values import INT_MAX, INT_MIN, Kind, Value, ValueType
+from comesh.deployment.values import INT_MAX, INT_MIN, Kind, ValueType
 
 BUILT_IN = ("now", "sun")
 """Names in clauses that are not devices."""

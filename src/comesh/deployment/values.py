@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.types import Strict, StringConstraints
 
 from comesh.core.plan import Place
+from comesh.core.values import Value
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.units import (
     DURATION_PATTERN,
@@ -20,7 +21,6 @@ from comesh.deployment.units import (
     parse_length_mm,
 )
 
-Value = bool | int | float | str
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 MAX_TEXT = 1000
 MAX_VALUES = 100

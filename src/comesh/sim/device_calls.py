@@ -2,8 +2,9 @@
 
 A request crosses the radio from the node's station to the device's like a message (distance, loss and
 traffic count; at the same station there is none), the device works on it, and its answer comes back.
-What does not come back within the driver's `DRIVER_TIMEOUT_MS` is answered with an error, once. A
-request that the radio repeats reaches the device once: device protocols number their requests.
+What does not come back within the driver's `DRIVER_TIMEOUT_MS`, besides the time that the command is
+known to take, is answered with an error, once. A request that the radio repeats reaches the device once:
+device protocols number their requests.
 """
 
 from collections.abc import Callable
@@ -56,9 +57,8 @@ class DeviceCalls:
             self._later(0.0, self._close, process, error)
             return
         failed = DeviceAnswered(device=effect.device, call=effect.call, error="no answer")
-        timeout = self._engine.at(
-            self._engine.now_ms + DRIVER_TIMEOUT_MS, Priority.TIMER, self._time_out, process, failed
-        )
+        due_ms = self._engine.now_ms + self._devices.acting_ms(request) + DRIVER_TIMEOUT_MS
+        timeout = self._engine.at(due_ms, Priority.TIMER, self._time_out, process, failed)
         self._timeouts[process, request.device, request.call] = timeout
         kind = self._radio.traffic.kind(type(effect).__name__)
         here, there = process.machine.station, self._stations[effect.device]
@@ -80,7 +80,9 @@ class DeviceCalls:
             self._cross(parcel, self._arrive, process, reply)
 
     def _arrive(self, process: Process, reply: Reply) -> None:
-        event = DeviceAnswered(device=reply.device, call=reply.call, reading=reply.reading, error=reply.error)
+        event = DeviceAnswered(
+            device=reply.device, call=reply.call, readings=reply.readings, error=reply.error
+        )
         timeout = self._timeouts.pop((process, reply.device, reply.call), None)
         if timeout is not None:
             self._engine.cancel(timeout)

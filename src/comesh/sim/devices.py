@@ -1,83 +1,59 @@
 """Virtual devices: things that can be read and commanded, with a will and faults of their own.
 
-What a device would show by itself is its *source*, a function of time and seed that does not depend on
-who asks or how often. A command sets the reading, and it stays set. A device may be down (no answer),
-slow, or wrong (it answers something that its type or range forbids).
+A device has named readings, each with a source (`sources.py`), and named commands. A command sets
+readings, and they stay set. A device may be down (no answer), slow, or wrong (it answers something that
+the type or range of a reading forbids).
 
 Everything that a device really did is in its log, from the device's own view: checkers compare it with
 what the nodes believe (protocol.md, section 9).
 """
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Final
 
 import msgspec
 
-from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.values import Value
+from comesh.sim.sources import Constant, Shown, Source
 from comesh.sim.streams import stream
 
-Reading = bool | int | float | str
 
+class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one command does, as a command of the document says it."""
 
-class Constant(msgspec.Struct, frozen=True, tag="constant", tag_field="kind", forbid_unknown_fields=True):
-    value: Reading = False
-
-
-class RandomWalk(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    tag="random-walk",
-    tag_field="kind",
-    forbid_unknown_fields=True,
-):
-    """Every every_ms up or down by step, kept between low and high."""
-
-    start: float = 20.0
-    step: float = 0.1
-    low: float = 10.0
-    high: float = 30.0
-    every_ms: float = 1000.0
-
-
-class SquareWave(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    tag="square-wave",
-    tag_field="kind",
-    forbid_unknown_fields=True,
-):
-    """first for half of period_ms, then second, and so on."""
-
-    first: Reading = False
-    second: Reading = True
-    period_ms: float = 10_000.0
-
-
-class Script(msgspec.Struct, frozen=True, tag="script", tag_field="kind", forbid_unknown_fields=True):
-    """Each value from its time on, in order of time; before the first one, the first value."""
-
-    points: tuple[tuple[float, Reading], ...]
-
-    def __post_init__(self) -> None:
-        times_ms = [at_ms for at_ms, _ in self.points]
-        if not times_ms or times_ms != sorted(times_ms):
-            raise ValueError("a script needs at least one point, in order of time")
-
-
-Source = Constant | RandomWalk | SquareWave | Script
+    sets: str | dict[str, Value] | None = None
+    """The reading that becomes the argument, or readings with their new values."""
+    takes_ms: float = 0.0
+    """How long acting takes: readings change at its end, and then the answer leaves."""
 
 
 class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one device behaves."""
 
-    source: Source = Constant()
+    sources: dict[str, Source] = {}
+    """By the name of the reading."""
+    commands: dict[str, CommandSpec] = {}
     latency_ms: float = 5.0
-    """From a request at the device to its answer."""
-    command_ms: float = 20.0
-    """How long acting takes: the reading changes at its end, and then the answer leaves."""
+    """From a request at the device to its answer, besides the time that acting takes."""
+
+    def __post_init__(self) -> None:
+        for name, command in self.commands.items():
+            targets = {command.sets} if isinstance(command.sets, str) else set(command.sets or ())
+            unknown = sorted(targets - set(self.sources))
+            if unknown:
+                raise ValueError(f"command {name} sets {unknown[0]}, which is no reading of its device")
+
+
+SWITCH: Final = DeviceSpec(
+    sources={"on": Constant(False)},
+    commands={
+        "set": CommandSpec(sets="on", takes_ms=20.0),
+        "on": CommandSpec(sets={"on": True}, takes_ms=20.0),
+        "off": CommandSpec(sets={"on": False}, takes_ms=20.0),
+    },
+)
+"""What a device is of which nothing is said."""
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -86,65 +62,65 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     device: DeviceId
     call: int
     command: str | None = None
-    argument: Reading | None = None
+    argument: Value | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
+    """All readings of the device, or why there are none."""
+
     device: DeviceId
     call: int
-    reading: Reading | None = None
+    readings: dict[str, Value] = {}
     error: str | None = None
 
 
 class Acted(msgspec.Struct, frozen=True):
-    """A device carried a command out, or refused it and says why."""
+    """A device carried a command out, or refused it and says why; readings are what was so afterwards."""
 
     at_ms: float
     device: DeviceId
     by: NodeId
     call: int
     command: str
-    argument: Reading | None
-    reading: Reading
+    argument: Value | None
+    readings: dict[str, Value]
     refused: str | None = None
 
 
 class _Device:
-    __slots__ = ("_draws", "_steps", "_walked", "down", "extra_ms", "set_to", "spec", "wrong")
+    __slots__ = ("down", "extra_ms", "set_to", "shown", "spec", "wrong")
 
-    def __init__(self, spec: DeviceSpec, draws: Draws) -> None:
+    def __init__(self, name: DeviceId, spec: DeviceSpec, seed: int) -> None:
         self.spec = spec
         self.down = False
         self.extra_ms = 0.0
-        self.wrong: Reading | None = None
-        self.set_to: Reading | None = None
-        self._draws = draws
-        self._steps = 0
-        self._walked = spec.source.start if isinstance(spec.source, RandomWalk) else 0.0
+        self.wrong: dict[str, Value] = {}
+        self.set_to: dict[str, Value] = {}
+        self.shown = {
+            reading: Shown(source, stream(seed, f"device {name} {reading}"))
+            for reading, source in spec.sources.items()
+        }
 
-    def true_reading(self, now_ms: float) -> Reading:
-        if self.set_to is not None:
-            return self.set_to
-        source = self.spec.source
-        match source:
-            case Constant():
-                return source.value
-            case SquareWave():
-                return source.first if now_ms % source.period_ms * 2 < source.period_ms else source.second
-            case Script():
-                past = [value for at_ms, value in source.points if at_ms <= now_ms]
-                return past[-1] if past else source.points[0][1]
-            case RandomWalk():
-                return self._walk(source, int(now_ms // source.every_ms))
-            case _:
-                assert_never(source)
+    def true_readings(self, now_ms: float) -> dict[str, Value]:
+        return {
+            reading: self.set_to[reading] if reading in self.set_to else shown.at(now_ms)
+            for reading, shown in self.shown.items()
+        }
 
-    def _walk(self, walk: RandomWalk, steps: int) -> float:
-        while self._steps < steps:
-            self._steps += 1
-            moved = self._walked + (walk.step if self._draws.chance(0.5) else -walk.step)
-            self._walked = min(max(moved, walk.low), walk.high)
-        return self._walked
+    def act(self, command: str, argument: Value | None) -> str | None:
+        """Carry a command out; or say why not."""
+        if command not in self.spec.commands:
+            return f"no command {command!r}"
+        match self.spec.commands[command].sets:
+            case str() as reading:
+                if argument is None:
+                    return f"{command!r} needs an argument"
+                self.set_to[reading] = argument
+            case dict() as values:
+                self.set_to.update(values)
+            case None:
+                pass
+        return None
 
 
 class VirtualDevices:
@@ -156,15 +132,15 @@ class VirtualDevices:
         unknown = sorted(set(specs) - set(names))
         if unknown:
             raise ValueError(f"no device {unknown[0]} in this topology")
-        self._devices = {
-            name: _Device(specs.get(name, DeviceSpec()), stream(seed, f"device {name}"))
-            for name in sorted(names)
-        }
+        self._devices = {name: _Device(name, specs.get(name, SWITCH), seed) for name in sorted(names)}
         self.log: list[Acted] = []
 
-    def reading(self, device: DeviceId, now_ms: float) -> Reading:
+    def reading_names(self, device: DeviceId) -> tuple[str, ...]:
+        return tuple(self._devices[device].spec.sources)
+
+    def readings(self, device: DeviceId, now_ms: float) -> dict[str, Value]:
         """What is really so, whatever the device answers."""
-        return self._devices[device].true_reading(now_ms)
+        return self._devices[device].true_readings(now_ms)
 
     def set_down(self, device: DeviceId, down: bool) -> None:
         self._devices[device].down = down
@@ -172,17 +148,25 @@ class VirtualDevices:
     def set_slow(self, device: DeviceId, extra_ms: float) -> None:
         self._devices[device].extra_ms = extra_ms
 
-    def set_wrong(self, device: DeviceId, value: Reading | None) -> None:
-        """Answer this instead of the reading; None ends it."""
-        self._devices[device].wrong = value
+    def set_wrong(self, device: DeviceId, reading: str, value: Value | None) -> None:
+        """Answer this value of a reading, whatever is so; None ends it."""
+        wrong = self._devices[device].wrong
+        if value is None:
+            wrong.pop(reading, None)
+        else:
+            wrong[reading] = value
+
+    def acting_ms(self, request: Request) -> float:
+        """How long a healthy device acts on a request: what its driver knows, and waits for."""
+        command = self._devices[request.device].spec.commands.get(request.command or "")
+        return 0.0 if command is None else command.takes_ms
 
     def takes_ms(self, request: Request) -> float | None:
         """How long the device will work on a request; None: it does not hear it."""
         device = self._devices[request.device]
         if device.down:
             return None
-        acting_ms = 0.0 if request.command is None else device.spec.command_ms
-        return device.spec.latency_ms + acting_ms + device.extra_ms
+        return device.spec.latency_ms + self.acting_ms(request) + device.extra_ms
 
     def answer(self, request: Request, by: NodeId, now_ms: float) -> Reply | None:
         """Act, and answer, at the end of that time; None if it went down meanwhile."""
@@ -190,11 +174,7 @@ class VirtualDevices:
         if device.down:
             return None
         if request.command is not None:
-            before = device.true_reading(now_ms)
-            after = _after(request, before)
-            refused = f"no command {request.command!r}" if after is None else None
-            if after is not None:
-                device.set_to = after
+            refused = device.act(request.command, request.argument)
             self.log.append(
                 Acted(
                     at_ms=now_ms,
@@ -203,26 +183,10 @@ class VirtualDevices:
                     call=request.call,
                     command=request.command,
                     argument=request.argument,
-                    reading=before if after is None else after,
+                    readings=device.true_readings(now_ms),
                     refused=refused,
                 )
             )
             if refused is not None:
                 return Reply(request.device, request.call, error=refused)
-        shown = device.true_reading(now_ms) if device.wrong is None else device.wrong
-        return Reply(request.device, request.call, reading=shown)
-
-
-def _after(request: Request, before: Reading) -> Reading | None:
-    """The reading after a command; None where the device has no such command."""
-    match request.command:
-        case "set":
-            return request.argument
-        case "on":
-            return True
-        case "off":
-            return False
-        case "toggle":
-            return not before
-        case _:
-            return None
+        return Reply(request.device, request.call, readings=device.true_readings(now_ms) | device.wrong)

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from comesh.core.ids import DeviceId, NodeId
-from comesh.sim.devices import Reading
+from comesh.core.values import Value
 
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -151,10 +151,11 @@ class DeviceSlow(_Fault, frozen=True):
 
 
 class DeviceWrong(_Fault, frozen=True):
-    """The device answers this value, whatever is so."""
+    """The device answers this value of one reading (none named: the first), whatever is so."""
 
     device: DeviceId
-    value: Reading
+    value: Value
+    reading: str | None = None
     for_ms: Milliseconds | None = None
 
 

@@ -1,7 +1,7 @@
 """Carries a schedule of faults out on a world, each at its time, before all else of that instant.
 
-Faults that change nothing (a crash of what is dark, a restart of what runs) are passed over, so that
-schedules that were drawn at random always run.
+Faults that change nothing (a crash of what is dark, a restart of what runs, a wrong answer of a device
+without readings) are passed over, so that schedules that were drawn at random always run.
 """
 
 import difflib
@@ -167,12 +167,22 @@ class _Injector:
                     ("device slow", fault.device), fault, lambda: devices.set_slow(fault.device, 0.0)
                 )
             case DeviceWrong():
-                devices.set_wrong(fault.device, fault.value)
-                self._end_later(
-                    ("device wrong", fault.device), fault, lambda: devices.set_wrong(fault.device, None)
-                )
+                self._wrong(fault)
             case _:
                 assert_never(fault)
+
+    def _wrong(self, fault: DeviceWrong) -> None:
+        devices = self._world.devices
+        names = devices.reading_names(fault.device)
+        if not names:
+            return
+        reading = names[0] if fault.reading is None else fault.reading
+        devices.set_wrong(fault.device, reading, fault.value)
+        self._end_later(
+            ("device wrong", fault.device, reading),
+            fault,
+            lambda: devices.set_wrong(fault.device, reading, None),
+        )
 
     def _end_later(
         self,
@@ -214,6 +224,8 @@ def _check(world: World, fault: Fault) -> None:
                 _known(fault, "station", name, [*topology.nodes, *topology.devices])
         case DeviceDown() | DeviceUp() | DeviceSlow() | DeviceWrong():
             _known(fault, "device", fault.device, topology.devices)
+            if isinstance(fault, DeviceWrong) and fault.reading is not None:
+                _known(fault, "reading", fault.reading, world.devices.reading_names(fault.device))
         case Heal() | Loss() | Duplicate() | Reorder():
             pass
         case _:
