@@ -282,6 +282,13 @@ def test_a_suspicion_of_a_presumed_member_is_contradicted() -> None:
     assert node.membership.incarnation.life == before.life
 
 
+def test_a_mesh_of_two_forgives_a_lost_message() -> None:
+    mesh = Mesh(2, loss=0.05, seed=4)
+    mesh.run(600)
+    assert mesh.false_deaths() == []
+    assert len(mesh.changes(mesh.ids[0], "suspect")) + len(mesh.changes(mesh.ids[1], "suspect")) < 30
+
+
 def test_round_trips_are_estimated_for_whom_it_probes() -> None:
     mesh = Mesh(6, shape=Shape.LINE)
     mesh.run(60)

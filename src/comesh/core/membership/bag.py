@@ -9,6 +9,7 @@ empty is filled anew, so everyone is probed once per bag.
 
 import math
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,7 +24,7 @@ MOST_SHARE = 4
 
 
 class Bag:
-    __slots__ = ("_at", "_counts", "_draws", "_order", "_own", "_roster", "_turn", "_wards")
+    __slots__ = ("_at", "_counts", "_draws", "_near", "_order", "_own", "_roster", "_turn", "_wards")
 
     def __init__(self, roster: Roster, own: int, settings: MembershipSettings, draws: Draws) -> None:
         self._roster = roster
@@ -31,6 +32,7 @@ class Bag:
         self._draws = draws
         self._wards = settings.spatial
         self._counts = array("H", self._slots(settings))
+        self._near = self._nearby()
         self._order = array("H")
         self._at = 0
         self._turn = draws.below(2)
@@ -58,14 +60,22 @@ class Bag:
         return None
 
     def some(self, count: int, table: Table, *, but: int) -> list[int]:
-        """Up to count different living nodes, drawn by weight."""
+        """Up to count different living nodes, drawn from the whole bag."""
         if not self._order:
             self._fill()
+        return self._pick(self._order, count, table, but)
+
+    def near(self, count: int, table: Table, *, but: int) -> list[int]:
+        """Up to count different living nodes, drawn by weight alone; from anywhere where those are few."""
+        chosen = self._pick(self._near, count, table, but)
+        if len(chosen) < count:
+            chosen += [number for number in self.some(count, table, but=but) if number not in chosen]
+        return chosen[:count]
+
+    def _pick(self, slots: Sequence[int], count: int, table: Table, but: int) -> list[int]:
         chosen: list[int] = []
-        if not self._order:
-            return chosen
-        for _ in range(8 * count):
-            number = self._order[self._draws.below(len(self._order))]
+        for _ in range(8 * count if slots else 0):
+            number = slots[self._draws.below(len(slots))]
             if number != but and number not in chosen and table.is_living(number):
                 chosen.append(number)
                 if len(chosen) == count:
@@ -95,6 +105,11 @@ class Bag:
         places = (starts[numbers] + turns) / counts[numbers]
         self._order = array("H", numbers[np.argsort(places, kind="stable")].tobytes())
         self._at = 0
+
+    def _nearby(self) -> Sequence[int]:
+        """The slots that weight alone gives; all, where there are no weights."""
+        spare = 1 if self._wards else 0
+        return array("H", [number for number, count in enumerate(self._counts) for _ in range(count - spare)])
 
     def _slots(self, settings: MembershipSettings) -> list[int]:
         others = len(self._roster) - 1

@@ -38,6 +38,7 @@ class Probe(msgspec.Struct):
     wait_ms: float
     asker: NodeId | None = None
     asker_number: int = 0
+    retried: bool = False
     helpers: int = 0
     nacks: int = 0
 
@@ -98,7 +99,7 @@ class Prober:
         if ack.target is None:
             if probe.target != sender:
                 return
-            if not probe.helpers:
+            if not probe.retried:
                 self.round_trips.sample(sender, step.now_ms - probe.sent_ms)
         else:
             if self._roster.index.get(ack.target) != probe.target or ack.target_incarnation is None:
@@ -127,7 +128,8 @@ class Prober:
             del self._probes[number]
             step.send(probe.asker, incarnation, Nack(probe.asker_number))
             return
-        if not probe.helpers and self._ask_helpers(number, probe, incarnation, step):
+        if not probe.retried:
+            self._try_again(number, probe, incarnation, step)
             return
         del self._probes[number]
         self.health.worse(max(0, probe.helpers - probe.nacks) if probe.helpers else 1)
@@ -155,20 +157,19 @@ class Prober:
         table = self._beliefs.table
         return None if table.state(target) == MemberState.ALIVE else table.update(target)
 
-    def _ask_helpers(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> bool:
-        helpers = self.bag.some(self._settings.relays, self._beliefs.table, but=probe.target)
-        if not helpers:
-            return False
-        probe.helpers = len(helpers)
+    def _try_again(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> None:
+        """Once more directly, and through near nodes: far ones would answer too late."""
+        probe.retried = True
         target = self._roster.ids[probe.target]
         again = Ping(number, self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target)))
         step.send(target, incarnation, again)
+        helpers = self.bag.near(self._settings.relays, self._beliefs.table, but=probe.target)
+        probe.helpers = len(helpers)
         for helper in helpers:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
             request = PingRequest(number, target, probe.wait_ms, rumours)
             step.send(self._roster.ids[helper], incarnation, request)
         step.set_timer(_no_answer(number), 2 * probe.wait_ms)
-        return True
 
     def _suspect(self, target: int, incarnation: Incarnation, step: Step) -> None:
         table = self._beliefs.table
