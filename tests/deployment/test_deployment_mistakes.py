@@ -103,12 +103,15 @@ def test_a_clause_is_pointed_at_with_its_column() -> None:
         (
             "when: lamp.level > 5",
             'at: "07:30"\n    days: [mon, tues]',
-            ["20: routines.light.days: 'tues' is not a day; did you mean 'tue'?"],
+            ["20: routines.light.days: 'tues' is not a day; write tue"],
         ),
         (
             "when: lamp.level > 5",
             "cron: 99 * * * *",
-            ["19: routines.light.cron: '99 * * * *' never fires: bad minute"],
+            [
+                "19: routines.light.cron: '99 * * * *' is not a cron line: wrong is the minute '99' "
+                "(possible: 0 to 59); the fields are minute hour day month weekday"
+            ],
         ),
         (
             "argument: true}",

@@ -159,7 +159,9 @@ class Routine(DocumentModel):
         default=None, description="Times of day, such as 07:30, sunset or sunset-30m; one or a list."
     )
     days: tuple[Text, ...] | None = Field(
-        default=None, description="For at: mon, tue, wed, thu, fri, sat, sun; left out: every day."
+        default=None,
+        description="For at: mon, tue, wed, thu, fri, sat, sun, or a range such as mon-fri; "
+        "left out: every day.",
     )
     cron: Text | None = Field(default=None, description="A cron line of five fields.")
     cooldown_ms: DurationMs = Field(

@@ -26,6 +26,13 @@ LOOKAHEAD_DAYS = 366
 """A schedule that does not fire within this time (a cron line: within 50 years) never does."""
 
 _SUN = re.compile(r"(sunrise|sunset)(?: ?([+-]) ?(.+))?", re.ASCII)
+_CRON_FIELDS = (
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31, or L for the last"),
+    ("month", "1 to 12, or jan to dec"),
+    ("weekday", "0 to 7, or sun to sat"),
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -82,10 +89,24 @@ def parse_time(text: str) -> ClockTime | SunTime:
 def parse_days(days: tuple[str, ...] | None) -> frozenset[int]:
     if days is None:
         return frozenset(range(7))
-    for day in days:
-        if day not in DAYS:
-            raise WrongError(f"{quote(day)} is not a day", did_you_mean(day, DAYS))
-    return frozenset(DAYS.index(day) for day in days)
+    found: set[int] = set()
+    for text in days:
+        first, dash, last = (part.strip() for part in text.partition("-"))
+        for day in (first, last) if dash else (first,):
+            if day not in DAYS:
+                raise WrongError(f"{quote(text)} is not a day", _right_days(text, day))
+        begin, end = DAYS.index(first), DAYS.index(last if dash else first)
+        found.update((begin + offset) % 7 for offset in range((end - begin) % 7 + 1))
+    return frozenset(found)
+
+
+def _right_days(text: str, day: str) -> str:
+    """How to write what is not a day. `mon, wed` and `Monday to Friday` name more than one: none is lost."""
+    words = [word[:3] for word in re.findall(r"[a-z]+", text.lower()) if word[:3] in DAYS]
+    if len(words) > 1:
+        joined = "-".join(words) if "-" in text or " to " in text else f"[{', '.join(words)}]"
+        return f"write days: {joined}"
+    return f"write {words[0]}" if words and day == text else did_you_mean(day, DAYS)
 
 
 def parse_cron(line: str) -> str:
@@ -93,11 +114,26 @@ def parse_cron(line: str) -> str:
         raise WrongError(
             f"{quote(line)} is not a cron line", "write five fields: minute hour day month weekday"
         )
+    fields = line.split()
+    wrong = [
+        f"the {name} {quote(fields[index])} (possible: {possible})"
+        for index, (name, possible) in enumerate(_CRON_FIELDS)
+        if not _is_cron(" ".join(["*"] * index + [fields[index]] + ["*"] * (4 - index)))
+    ]
+    if wrong:
+        what = f"{quote(line)} is not a cron line: wrong is {', and '.join(wrong)}"
+        raise WrongError(what, "the fields are minute hour day month weekday")
+    if not _is_cron(line):
+        raise WrongError(f"{quote(line)} never fires", "its day never comes in that month")
+    return line
+
+
+def _is_cron(line: str) -> bool:
     try:
         CronSim(line, datetime(2026, 1, 1))
-    except CronSimError as wrong:
-        raise WrongError(f"{quote(line)} never fires: {str(wrong).lower()}") from None
-    return line
+    except CronSimError:
+        return False
+    return True
 
 
 def next_instant(

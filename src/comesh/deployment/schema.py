@@ -34,7 +34,7 @@ def document_schema() -> dict[str, Any]:
     del definitions["Device"]["properties"]["driver"]["default"]
     routine = definitions["Routine"]["properties"]
     routine["at"] = _one_or_many(routine["at"], {"type": "string"})
-    routine["days"] = _one_or_many(routine["days"], {"enum": list(DAYS)})
+    routine["days"] = _one_or_many(routine["days"], _day())
     definitions["Routine"]["required"] = ["do"]
     _show_defaults(schema)
     return schema
@@ -52,6 +52,11 @@ def _or_nothing(schema: dict[str, Any]) -> dict[str, Any]:
 def _one_or_many(schema: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     many = {"type": "array", "items": item, "minItems": 1}
     return {"anyOf": [item, many, {"type": "null"}], "description": schema["description"]}
+
+
+def _day() -> dict[str, Any]:
+    one = "|".join(DAYS)
+    return {"anyOf": [{"enum": list(DAYS)}, {"type": "string", "pattern": f"^({one}) ?- ?({one})$"}]}
 
 
 def _with_short_forms(long: dict[str, Any]) -> dict[str, Any]:

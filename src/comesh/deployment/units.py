@@ -28,6 +28,9 @@ def parse_duration_ms(value: object) -> int:
     """Whole milliseconds, or WrongError in words for people."""
     if isinstance(value, int) and not isinstance(value, bool) and value == 0:
         return 0
+    negative = value < 0 if isinstance(value, int | float) else str(value).strip().startswith(("-", "\u2212"))
+    if negative:
+        raise WrongError(f"{quote(value)} is not a duration", "it cannot be negative")
     if not isinstance(value, str):
         raise WrongError(
             f"{quote(value)} is not a duration", "write it with its unit, such as 500ms, 60s, 2m or 1h30m"

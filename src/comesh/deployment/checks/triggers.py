@@ -133,4 +133,5 @@ def _schedule_fires(draft: Draft, routine: Routine, path: Path, zone: ZoneInfo) 
         what = "sunrise and sunset need to know where on Earth this is"
         yield complain(*path, "at", what=what, fix="set settings.location")
     elif next_instant(schedule, _SOME_DAY, zone, location) is None:
-        yield complain(*path, key, what="the schedule never fires")
+        fix = "its day never comes in that month" if key == "cron" else ""
+        yield complain(*path, key, what="the schedule never fires", fix=fix)
