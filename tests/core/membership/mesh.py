@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from comesh.core.draws import mix64
 from comesh.core.effects import MemberChanged, NoticeLearned, Observation
 from comesh.core.events import NoticePosted
@@ -27,9 +29,17 @@ class Mesh:
         settings: MembershipSettings = DEFAULTS,
         shape: Shape = Shape.GRID,
         start_spread_ms: float = 0.0,
+        domains: int = 0,
     ) -> None:
+        """domains: nodes hang on so many circuits, in turn; 0: each on its own."""
         self.topology = make_topology(shape, devices=size, smart=1.0, seed=seed)
-        self.roster = Roster(self.topology.planned_nodes())
+        nodes = self.topology.planned_nodes()
+        if domains:
+            nodes = tuple(
+                msgspec.structs.replace(node, power_domain=f"circuit_{number % domains}")
+                for number, node in enumerate(nodes)
+            )
+        self.roster = Roster(nodes)
         self.ids = self.roster.ids
         self.log: list[tuple[float, NodeId, Observation]] = []
         self.settings = settings

@@ -35,6 +35,18 @@ def test_a_crash_is_known_to_all_within_four_periods(seed: int) -> None:
     assert mesh.false_deaths() and {subject for _, _, subject in mesh.false_deaths()} == {victim}
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_power_domain_is_missed_as_soon_as_one_of_its_nodes(seed: int) -> None:
+    """Whoever misses one node tries the others on its circuit at once."""
+    mesh = Mesh(12, seed=seed, domains=4)
+    mesh.run(15)
+    lost = mesh.ids[seed % 4 :: 4]
+    for node in lost:
+        mesh.crash(node)
+    took = mesh.run_until(lambda: all(mesh.all_believe(node, MemberState.DEAD) for node in lost))
+    assert took < 6
+
+
 @pytest.mark.parametrize(("loss", "doubts"), [(0.02, False), (0.1, True)])
 def test_loss_alone_kills_nobody(loss: float, doubts: bool) -> None:
     mesh = Mesh(20, loss=loss, seed=3)

@@ -148,9 +148,8 @@ def test_helpers_are_living_distinct_and_not_the_target() -> None:
     table = Table(roster)
     table.set(3, NEVER, MemberState.DEAD)
     bag = Bag(roster, 0, MembershipSettings(), Draws(2))
-    for draw in (bag.some, bag.near):
-        for _ in range(50):
-            helpers = draw(3, table, but=1)
+    for _ in range(50):
+        for helpers in (bag.some(3, table, but=1), bag.helpers(3, table, target=1)):
             assert len(set(helpers)) == len(helpers) == 3
             assert not {0, 1, 3} & set(helpers)
 
@@ -159,11 +158,9 @@ def test_helpers_are_near() -> None:
     """A far helper answers when the time is over."""
     roster = line(200)
     bag = Bag(roster, 100, MembershipSettings(), Draws(2))
-    helpers = [number for _ in range(50) for number in bag.near(3, Table(roster), but=101)]
-    assert sum(abs(number - 100) <= 4 for number in helpers) > 0.9 * len(helpers)
-    assert all(
-        bag.near(3, Table(line(2)), but=1) == [] for bag in [Bag(line(2), 0, MembershipSettings(), Draws(1))]
-    )
+    helpers = [number for _ in range(50) for number in bag.helpers(3, Table(roster), target=101)]
+    assert sum(abs(number - 100) <= 6 for number in helpers) > 0.9 * len(helpers)
+    assert Bag(line(2), 0, MembershipSettings(), Draws(1)).helpers(3, Table(line(2)), target=1) == []
 
 
 # -- roster --------------------------------------------------------------------------------------------

@@ -65,11 +65,14 @@ class Bag:
             self._fill()
         return self._pick(self._order, count, table, but)
 
-    def near(self, count: int, table: Table, *, but: int) -> list[int]:
-        """Up to count different living nodes, drawn by weight alone; from anywhere where those are few."""
-        chosen = self._pick(self._near, count, table, but)
+    def helpers(self, count: int, table: Table, *, target: int) -> list[int]:
+        """Up to count different living nodes that could try a target in this one's stead.
+
+        Near ones, since far ones answer too late; from anywhere where those are few.
+        """
+        chosen = self._pick(self._near, count, table, target)
         if len(chosen) < count:
-            chosen += [number for number in self.some(count, table, but=but) if number not in chosen]
+            chosen += [number for number in self.some(count, table, but=target) if number not in chosen]
         return chosen[:count]
 
     def _pick(self, slots: Sequence[int], count: int, table: Table, but: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Lifeguard's self-doubt: a node that gets few answers first doubts itself, and becomes slower to accuse.
 
-A score from 0 (well) to 8; timeouts and the probing period are stretched by (1 + score).
+A score from 0 (well) to 8; timeouts are stretched by (1 + score). The probing period is not (Lifeguard's
+is): when a power domain goes, helpers are silent because they are dead, and that is no time to slow down.
 """
 
 MOST = 8

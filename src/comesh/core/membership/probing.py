@@ -5,7 +5,7 @@
 
 The suspect's ring neighbours hear of it at once and look for themselves, so that within a round trip a
 suspicion is either confirmed by several nodes or contradicted by the suspect. Whoever suspects goes on
-trying every half period.
+trying every half period, and at once tries those that hang on the same power: an outage takes them all.
 """
 
 import msgspec
@@ -24,6 +24,8 @@ from comesh.core.step import Step
 
 MOST_PROBES = 1024
 """Probes under way at once, those for others included; further requests are not taken on."""
+MOST_SAME_POWER = 8
+"""Nodes of a suspect's power domain that are tried along with it."""
 CONFIRMERS_EACH_WAY = 2
 """Ring neighbours on each side of a suspect that look for themselves."""
 
@@ -73,7 +75,7 @@ class Prober:
         target = self.bag.next_target(self._beliefs.table)
         if target is not None:
             self.probe(target, incarnation, step)
-        step.set_timer(PERIOD, self.health.stretch(self._settings.period_ms))
+        step.set_timer(PERIOD, self._settings.period_ms)
 
     def probe(self, target: int, incarnation: Incarnation, step: Step) -> None:
         """Ask a member whether it is there."""
@@ -158,12 +160,12 @@ class Prober:
         return None if table.state(target) == MemberState.ALIVE else table.update(target)
 
     def _try_again(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> None:
-        """Once more directly, and through near nodes: far ones would answer too late."""
+        """Once more directly, and through others."""
         probe.retried = True
         target = self._roster.ids[probe.target]
         again = Ping(number, self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target)))
         step.send(target, incarnation, again)
-        helpers = self.bag.near(self._settings.relays, self._beliefs.table, but=probe.target)
+        helpers = self.bag.helpers(self._settings.relays, self._beliefs.table, target=probe.target)
         probe.helpers = len(helpers)
         for helper in helpers:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
@@ -182,6 +184,9 @@ class Prober:
         step.set_timer(_recheck(target), self._settings.period_ms / 2)
         if not first:
             return
+        for number in self._roster.same_power(target, MOST_SAME_POWER):
+            if table.state(number) == MemberState.ALIVE and number != self._roster.index[self._own]:
+                self.probe(number, incarnation, step)
         for number in self._confirmers(target):
             if number != self._roster.index[self._own]:
                 rumours = self._beliefs.queue.take(self._beliefs.sends, update)

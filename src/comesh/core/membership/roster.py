@@ -21,13 +21,14 @@ _AXIS_BITS = 21
 
 
 class Roster:
-    __slots__ = ("_places_mm", "hashes", "ids", "index", "ring", "ring_position")
+    __slots__ = ("_places_mm", "domains", "hashes", "ids", "index", "ring", "ring_position")
 
     def __init__(self, nodes: Sequence[PlannedNode]) -> None:
         ordered = sorted(nodes, key=lambda node: node.id)
         self.ids: tuple[NodeId, ...] = tuple(node.id for node in ordered)
         self.index: dict[NodeId, int] = {node_id: number for number, node_id in enumerate(self.ids)}
         self.hashes: tuple[int, ...] = tuple(id_hash("node", node_id) for node_id in self.ids)
+        self.domains: tuple[str | None, ...] = tuple(node.power_domain for node in ordered)
         places = [(node.place.x_mm, node.place.y_mm, node.place.z_mm) for node in ordered]
         self._places_mm: npt.NDArray[np.float64] = np.array(places, dtype=np.float64).reshape(-1, 3)
         self.ring: tuple[int, ...] = _ring([node.place for node in ordered])
@@ -36,6 +37,13 @@ class Roster:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def same_power(self, number: int, most: int) -> list[int]:
+        """Up to that many others that an outage would take along."""
+        domain = self.domains[number]
+        if domain is None:
+            return []
+        return [other for other in self.ring if other != number and self.domains[other] == domain][:most]
 
     def weights(self, number: int, exponent: int) -> list[float]:
         """1 / distance^exponent from one node to each, in units of its nearest; 0 to itself.
