@@ -57,6 +57,72 @@ def test_failed_nodes_are_left_out_after_genesis() -> None:
     assert {one for epoch in answer["epochs"][1:] for one in epoch["c1"]} <= set(kept)
 
 
+PLANT = """
+nodes:
+  gw_plant: {place: [0m, 0m], power_domain: plant}
+  b: {place: [3m, 0m], power_domain: west}
+  c: {place: [3m, 4m], power_domain: east}
+  d: {place: [5m, 4m], power_domain: north}
+devices:
+  pump: {on: gw_plant, commands: {set: {argument: bool}}, readings: {on: bool}}
+  level: {on: gw_plant, readings: {cm: int}}
+  lamp: {place: [1m, 0m], commands: {set: {argument: bool}}, readings: {on: bool}}
+routines:
+  fill:
+    when: level.cm < 3
+    do: [{device: lamp, command: set, argument: true}]
+"""
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Path:
+    document = tmp_path / "plant.yaml"
+    document.write_text(PLANT)
+    return document
+
+
+def test_devices_that_go_dark_with_a_domain_and_anchors_are_shown(plant: Path) -> None:
+    text = " ".join(runner.invoke(app, ["plan", str(plant)], env={"COLUMNS": "200"}).stdout.split())
+    assert "2 devices go dark: level, pump; routines hit: fill" in text
+    assert "fill (lamp)" in text
+    assert "deployment: the group that commits changes of this document" in text
+    answer = json.loads(runner.invoke(app, ["plan", str(plant), "--json"]).stdout)
+    losses = {loss["domain"]: loss for loss in answer["power_domains"]}
+    assert losses["plant"]["dark"] == ["level", "pump"]
+    assert losses["plant"]["routines_hit"] == ["fill"]
+    assert losses["west"]["dark"] == []
+    assert answer["settings"]["members"] == "lsh-mix"
+
+
+def test_members_that_are_gone_are_marked_and_groups_that_cannot_act_are_told(plant: Path) -> None:
+    given = ["plan", str(plant), "--alive", "b", "--epochs", "2"]
+    text = runner.invoke(app, given, env={"COLUMNS": "200"}).stdout
+    assert "(gone)" in text
+    assert "cannot act: 1 of 3 members left" in text
+    assert "warning: c1 cannot act in epoch 1: 1 of 3 members left" in text
+    answer = json.loads(runner.invoke(app, [*given, "--json"]).stdout)
+    assert answer["gone"] == ["c", "d", "gw_plant"]
+    assert {one["group"] for one in answer["cannot_act"]} == {"c1", "deployment"}
+    assert "c1 cannot act in epoch 1: 1 of 3 members left" in answer["warnings"]
+
+
+def test_the_picture_overwrites_pictures_only(plant: Path, tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("dear diary")
+    for given, told in (
+        (["--svg", str(plant)], "is a file that this command reads"),
+        (["--svg", str(plant), "--force"], "is a file that this command reads"),
+        (["--svg", str(other)], "exists and is not a picture"),
+    ):
+        result = runner.invoke(app, ["plan", str(plant), *given])
+        assert result.exit_code == 2
+        assert told in result.stderr
+    assert (plant.read_text(), other.read_text()) == (PLANT, "dear diary")
+    for given in (["--force"], []):
+        assert runner.invoke(app, ["plan", str(plant), "--svg", str(other), *given]).exit_code == 0
+        assert other.read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

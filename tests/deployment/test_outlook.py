@@ -4,15 +4,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.plan import Place, Plan, PlannedDevice, PlannedNode, SelectionSettings
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.plan import Place, Plan, PlannedDevice, PlannedNode, PlannedRoutine, SelectionSettings
 from comesh.core.selection import Selector, make_plan
 from comesh.deployment.outlook import (
+    dark_sentences,
+    dark_words,
     domain_losses,
     domain_warnings,
     forecast,
     group_order,
     node_loads,
+    short_groups,
+    short_warnings,
+    spans,
 )
 from comesh.deployment.picture import draw
 
@@ -28,7 +33,11 @@ def office(domains: list[str | None], f: int = 1, floors: int = 1) -> Plan:
         PlannedDevice(id=DeviceId(f"lamp_{i}"), place=Place(900 * i, 500, 3000 * (i % floors)))
         for i in range(24)
     ]
-    return make_plan(1, SelectionSettings(f=f, cluster_size=8), nodes, devices, [])
+    routines = [
+        PlannedRoutine(id=RoutineId("night"), touches=(DeviceId("lamp_1"), DeviceId("lamp_9"))),
+        PlannedRoutine(id=RoutineId("noon"), touches=(DeviceId("lamp_2"),)),
+    ]
+    return make_plan(1, SelectionSettings(f=f, cluster_size=8), nodes, devices, routines)
 
 
 def test_a_forecast_begins_with_genesis_and_feeds_each_epoch_into_the_next() -> None:
@@ -85,6 +94,34 @@ def test_two_domains_are_not_enough_and_the_warning_says_who_stops_when() -> Non
             assert group == "deployment" or group in warning
     every = [set(losses[domain].stops) for domain in losses]
     assert set.union(*every) == {"c1", "c2", "c3", "deployment"}
+
+
+def test_hosted_devices_go_dark_with_their_domain_and_hit_routines() -> None:
+    plan = office(["east", "west", "ups", "east", "west", "ups", None])
+    hosts = {DeviceId("lamp_9"): NodeId("node_0"), DeviceId("lamp_4"): NodeId("node_3")}
+    hosts[DeviceId("lamp_5")] = NodeId("node_1")
+    east, ups, west = domain_losses(plan, forecast(plan, 3), hosts)
+    assert (east.dark, east.routines_hit) == (("lamp_4", "lamp_9"), ("night",))
+    assert (ups.dark, ups.routines_hit) == ((), ())
+    assert (west.dark, west.routines_hit) == (("lamp_5",), ())
+    assert dark_words(east) == "2 devices go dark: lamp_4, lamp_9; routines hit: night"
+    assert dark_words(west) == "1 device goes dark: lamp_5"
+    assert dark_sentences([east, ups, west]) == [f"an outage of power domain 'east': {dark_words(east)}"]
+
+
+def test_groups_without_a_majority_are_told() -> None:
+    plan = office([None] * 5)
+    gone = [node.id for node in plan.nodes[1:]]
+    ahead = forecast(plan, 3, gone)
+    short = short_groups(ahead, gone)
+    assert {(one.group, one.epoch) for one in short} == {(group, n) for group in ahead[0] for n in (1, 2)}
+    assert all(one.left <= 1 and one.members == 3 for one in short)
+    assert any("c1 cannot act in epoch" in warning for warning in short_warnings(short))
+    assert short_groups(forecast(plan, 3, gone[:1]), gone[:1]) == ()
+
+
+def test_spans_are_short() -> None:
+    assert spans([0, 2, 3, 4, 7]) == "0, 2-4, 7"
 
 
 def test_groups_are_listed_as_people_count() -> None:

@@ -2,26 +2,34 @@
 
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import typer
 from rich.table import Table
 
 from comesh.cli.documents import DocumentFile, read_deployment
+from comesh.cli.outputs import Force, check_output, is_svg
 from comesh.cli.terminal import Exit, fail, out, print_json
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, Plan
 from comesh.core.selection import PlanningError
+from comesh.deployment.model import Deployment
 from comesh.deployment.outlook import (
     DomainLoss,
     Members,
     NodeLoad,
+    ShortGroup,
+    dark_words,
     domain_losses,
     domain_warnings,
     forecast,
     group_order,
+    hosts_of,
     node_loads,
+    short_groups,
+    short_warnings,
+    spans,
 )
 from comesh.deployment.picture import draw
 from comesh.deployment.planning import plan_of
@@ -29,6 +37,7 @@ from comesh.deployment.problems import did_you_mean
 
 MOST_GROUPS_SHOWN = 20
 MOST_NODES_SHOWN = 20
+MOST_DARK_SHOWN = 12
 
 _Epochs = Annotated[int, typer.Option(min=1, max=1000, help="How many epochs to look ahead.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -56,29 +65,58 @@ def plan(
     svg: _Svg = None,
     without: _Without = None,
     alive: _Alive = None,
+    force: Force = False,
 ) -> None:
     """Show clusters, their groups in the next epochs, the load of nodes, and what outages would stop."""
     deployment = read_deployment(file)
+    if svg is not None:
+        check_output(svg, reads=[file], ours=is_svg, kind="picture", force=force)
     try:
         made = plan_of(deployment)
     except PlanningError as wrong:
         fail(f"{file}: {wrong}", Exit.NO)
-    absent = _absent(made, without or [], alive or [])
-    ahead = forecast(made, epochs, absent)
-    losses = domain_losses(made, ahead)
-    loads = node_loads(made, ahead)
+    gone = _absent(made, without or [], alive or [])
+    ahead = forecast(made, epochs, gone)
+    outlook = _Outlook(
+        deployment,
+        made,
+        ahead,
+        gone,
+        short_groups(ahead, gone),
+        node_loads(made, ahead),
+        domain_losses(made, ahead, hosts_of(deployment)),
+    )
     if svg is not None:
-        shown = min(1, epochs - 1) if absent else 0
+        shown = min(1, epochs - 1) if gone else 0
         _write(svg, draw(made, ahead[shown], f"{deployment.name or file.name}, epoch {shown}"))
     if json:
-        print_json(_as_json(made, ahead, loads, losses))
+        print_json(_as_json(outlook))
         return
-    _show_summary(made)
-    _show_groups(made, ahead)
-    _show_loads(made, loads)
-    _show_losses(losses)
+    _show(outlook)
     if svg is not None:
         out.print(f"drew {svg}", markup=False)
+
+
+class _Outlook(NamedTuple):
+    """All that is shown."""
+
+    deployment: Deployment
+    plan: Plan
+    ahead: list[Members]
+    gone: list[NodeId]
+    short: tuple[ShortGroup, ...]
+    loads: tuple[NodeLoad, ...]
+    losses: tuple[DomainLoss, ...]
+
+
+def _show(outlook: _Outlook) -> None:
+    _show_summary(outlook.plan)
+    _show_clusters(outlook.plan)
+    _show_groups(outlook)
+    for warning in short_warnings(outlook.short):
+        out.print(f"warning: {warning}", markup=False)
+    _show_loads(outlook.plan, outlook.loads, outlook.gone)
+    _show_losses(outlook.losses)
 
 
 def _absent(plan: Plan, without: list[str], alive: list[str]) -> list[NodeId]:
@@ -109,13 +147,33 @@ def _show_summary(plan: Plan) -> None:
     )
 
 
-def _show_groups(plan: Plan, ahead: list[Members]) -> None:
+def _show_clusters(plan: Plan) -> None:
+    """What belongs to each cluster; a routine with the device that decides where it belongs."""
+    if not plan.clusters:
+        return
+    table = Table(title="Clusters", title_justify="left")
+    table.add_column("cluster", no_wrap=True)
+    table.add_column("devices", overflow="fold", ratio=1)
+    table.add_column("routines (and their anchors)", overflow="fold", ratio=1)
+    clusters = sorted(plan.clusters, key=lambda cluster: group_order(cluster.group))
+    for cluster in clusters[:MOST_GROUPS_SHOWN]:
+        routines = [f"{routine} ({plan.anchors[routine]})" for routine in cluster.routines]
+        table.add_section()
+        table.add_row(cluster.group, ", ".join(cluster.devices), "\n".join(routines) or "none")
+    out.print(table)
+    if len(clusters) > MOST_GROUPS_SHOWN:
+        out.print(f"... and {len(clusters) - MOST_GROUPS_SHOWN} more clusters; --json has them all")
+
+
+def _show_groups(outlook: _Outlook) -> None:
+    plan, ahead = outlook.plan, outlook.ahead
     table = Table(title="Groups in the next epochs", title_justify="left")
     table.add_column("group", no_wrap=True)
     table.add_column("epoch", justify="right")
-    table.add_column("leader", no_wrap=True)
+    table.add_column("leader", overflow="fold")
     table.add_column("other members", overflow="fold")
     clusters = {cluster.group: cluster for cluster in plan.clusters}
+    short = {(one.group, one.epoch): one for one in outlook.short}
     groups = sorted(ahead[0], key=group_order)
     for group in groups[:MOST_GROUPS_SHOWN]:
         cluster = clusters.get(group)
@@ -126,18 +184,30 @@ def _show_groups(plan: Plan, ahead: list[Members]) -> None:
         for epoch in range(max(len(ahead), len(about))):
             first = about[epoch] if epoch < len(about) else ""
             if epoch < len(ahead):
-                leader, *others = ahead[epoch][group]
-                table.add_row(first, str(epoch), leader, ", ".join(others))
+                gone = outlook.gone if epoch else []
+                leader, *others = (_marked(node, gone) for node in ahead[epoch][group])
+                members = ", ".join(others)
+                if (group, epoch) in short:
+                    one = short[group, epoch]
+                    told = f"cannot act: {one.left} of {one.members} members left"
+                    members += f"\n[red]{told}[/red]" if members else f"[red]{told}[/red]"
+                table.add_row(first, str(epoch), leader, members)
             else:
                 table.add_row(first)
     out.print(table)
     if len(groups) > MOST_GROUPS_SHOWN:
         out.print(f"... and {len(groups) - MOST_GROUPS_SHOWN} more groups; --json has them all")
+    out.print(f"{DEPLOYMENT}: the group that commits changes of this document; it has no devices.")
 
 
-def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...]) -> None:
+def _marked(node: NodeId, gone: list[NodeId]) -> str:
+    return f"{node} (gone)" if node in gone else node
+
+
+def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> None:
     """Devices led and held at a time, the share of epochs in any group, the most groups at once."""
-    table = Table(title="Load of nodes, the busiest first", title_justify="left")
+    title = f"Load of nodes, the busiest first (the group {DEPLOYMENT} is not counted)"
+    table = Table(title=title, title_justify="left")
     table.add_column("node", overflow="fold")
     table.add_column("power domain", overflow="fold")
     for title in ("devices\nled", "devices\nheld", "in a group\n(% of time)", "groups\nat once"):
@@ -148,7 +218,7 @@ def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...]) -> None:
         for load in sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
     }
     for node in list(figures_of)[:MOST_NODES_SHOWN]:
-        table.add_row(node, domain_of[node] or "its own", *_figures(figures_of[node]))
+        table.add_row(_marked(node, gone), domain_of[node] or "its own", *_figures(figures_of[node]))
     table.add_section()
     columns = tuple(zip(*figures_of.values(), strict=True))
     table.add_row("mean of all", "", *_figures(tuple(map(fmean, columns))))
@@ -173,46 +243,53 @@ def _show_losses(losses: tuple[DomainLoss, ...]) -> None:
     table.add_column("stops\n(in epochs)", overflow="fold")
     table.add_column("elects another leader\n(in epochs)", overflow="fold")
     for loss in losses:
-        stops = _when(loss.stops)
+        stops = [f"[red]{_when(loss.stops)}[/red]"] if loss.stops else []
+        stops += [_shortened(loss)] if loss.dark else []
         table.add_row(
             loss.domain,
             str(len(loss.nodes)),
-            f"[red]{stops}[/red]" if stops else "nothing",
+            "\n".join(stops) or "nothing",
             _when(loss.leaderless) or "nowhere",
         )
     out.print(table)
+    out.print("A device goes dark with the node that hosts it; others have no power domain.")
+
+
+def _shortened(loss: DomainLoss) -> str:
+    """Which devices go dark and which routines that hits; of many the first."""
+    words = dark_words(loss)
+    if max(len(loss.dark), len(loss.routines_hit)) > MOST_DARK_SHOWN:
+        some = msgspec.structs.replace(
+            loss, dark=loss.dark[:MOST_DARK_SHOWN], routines_hit=loss.routines_hit[:MOST_DARK_SHOWN]
+        )
+        count = f"{len(loss.dark)} devices go dark, {_count(len(loss.routines_hit), 'routine')} hit; such as"
+        words = f"{count} {dark_words(some)}; --json has them all"
+    return words
 
 
 def _when(epochs_of: dict[GroupId, tuple[int, ...]]) -> str:
     """`c1 (0, 2-4)`, one group per line."""
-    return "\n".join(f"{group} ({_spans(epochs)})" for group, epochs in epochs_of.items())
-
-
-def _spans(numbers: tuple[int, ...]) -> str:
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return "\n".join(f"{group} ({spans(epochs)})" for group, epochs in epochs_of.items())
 
 
 def _count(count: int, kind: str) -> str:
     return f"{count} {kind}" if count == 1 else f"{count} {kind}s"
 
 
-def _as_json(
-    plan: Plan, ahead: list[Members], loads: tuple[NodeLoad, ...], losses: tuple[DomainLoss, ...]
-) -> dict[str, Any]:
+def _as_json(outlook: _Outlook) -> dict[str, Any]:
+    plan = outlook.plan
+    settings = msgspec.to_builtins(plan.settings)
+    settings["members"] = outlook.deployment.settings.selection.members
     return {
         "version": plan.version,
-        "settings": msgspec.to_builtins(plan.settings),
+        "settings": settings,
         "spacing_mm": plan.spacing_mm,
         "clusters": msgspec.to_builtins(plan.clusters),
         "anchors": plan.anchors,
-        "epochs": ahead,
-        "loads": msgspec.to_builtins(loads),
-        "power_domains": msgspec.to_builtins(losses),
-        "warnings": domain_warnings(plan),
+        "epochs": outlook.ahead,
+        "gone": outlook.gone,
+        "cannot_act": msgspec.to_builtins(outlook.short),
+        "loads": msgspec.to_builtins(outlook.loads),
+        "power_domains": msgspec.to_builtins(outlook.losses),
+        "warnings": [*domain_warnings(plan), *short_warnings(outlook.short)],
     }

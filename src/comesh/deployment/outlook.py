@@ -2,6 +2,8 @@
 
 Pure functions of a plan. Epoch 0 is the genesis that the plan pins; each later epoch is selected with the
 one before as its table, as the nodes themselves will do if nobody fails in between.
+
+A device has no power domain of its own: only one that a node hosts (`on`) goes dark, with that node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,15 +11,19 @@ from statistics import fmean
 
 import msgspec
 
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.plan import DEPLOYMENT, Plan
 from comesh.core.selection import Selector
+from comesh.deployment.model import Deployment
 
 WARNED_EPOCHS = 10
 """How far ahead validation looks for outages that would stop a cluster."""
 
 Members = dict[GroupId, tuple[NodeId, ...]]
 """Each group's members in rank order, in one epoch."""
+
+Hosts = Mapping[DeviceId, NodeId]
+"""Which node hosts a device; those that no node hosts are not in it."""
 
 
 class NodeLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +49,28 @@ class DomainLoss(msgspec.Struct, frozen=True, kw_only=True):
     """Epochs in which fewer than a majority of the members would be left: the group waits for power."""
     leaderless: dict[GroupId, tuple[int, ...]]
     """Epochs in which the majority is left but the leader is not: the group elects another."""
+    dark: tuple[DeviceId, ...] = ()
+    """Devices that its nodes host: nobody reaches them until the power is back."""
+    routines_hit: tuple[RoutineId, ...] = ()
+    """Routines that are triggered by those devices or command them."""
+
+
+class ShortGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group that cannot act in one epoch: at most half of its members are left."""
+
+    group: GroupId
+    epoch: int
+    left: int
+    members: int
+
+
+def hosts_of(deployment: Deployment) -> dict[DeviceId, NodeId]:
+    """Which devices a node hosts, by a wire or as part of it."""
+    return {
+        DeviceId(name): NodeId(device.on)
+        for name, device in sorted(deployment.devices.items())
+        if device.on is not None
+    }
 
 
 def forecast(plan: Plan, epochs: int, without: Collection[NodeId] = ()) -> list[Members]:
@@ -80,13 +108,39 @@ def node_loads(plan: Plan, ahead: Sequence[Members]) -> tuple[NodeLoad, ...]:
     )
 
 
-def domain_losses(plan: Plan, ahead: Sequence[Members]) -> tuple[DomainLoss, ...]:
-    """What the loss of each power domain that the plan names would do, by name."""
+def short_groups(ahead: Sequence[Members], gone: Collection[NodeId]) -> tuple[ShortGroup, ...]:
+    """The groups of a forecast without some nodes that have no majority left, from epoch 1 on."""
+    short = []
+    for group in sorted(ahead[0], key=group_order):
+        for epoch, members_of in enumerate(ahead[1:], start=1):
+            members = members_of[group]
+            left = sum(node not in gone for node in members)
+            if left <= len(members) // 2:
+                short.append(ShortGroup(group=group, epoch=epoch, left=left, members=len(members)))
+    return tuple(short)
+
+
+def short_warnings(short: Sequence[ShortGroup]) -> list[str]:
+    """One sentence per group and number of members left."""
+    epochs_of: dict[tuple[GroupId, int, int], list[int]] = {}
+    for one in short:
+        epochs_of.setdefault((one.group, one.left, one.members), []).append(one.epoch)
+    return [
+        f"{group} cannot act in {'epoch' if len(epochs) == 1 else 'epochs'} {spans(epochs)}: "
+        f"{left} of {members} members left"
+        for (group, left, members), epochs in epochs_of.items()
+    ]
+
+
+def domain_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts | None = None) -> tuple[DomainLoss, ...]:
+    """What the loss of each power domain that the plan names would do, by name; with the devices that go
+    dark where it is known which nodes host them."""
     nodes_of: dict[str, list[NodeId]] = {}
     for node in plan.nodes:
         if node.power_domain is not None:
             nodes_of.setdefault(node.power_domain, []).append(node.id)
-    return tuple(_loss(domain, tuple(nodes_of[domain]), ahead) for domain in sorted(nodes_of))
+    losses = [_loss(domain, tuple(nodes_of[domain]), ahead) for domain in sorted(nodes_of)]
+    return tuple(_with_devices(plan, loss, hosts or {}) for loss in losses)
 
 
 def domain_warnings(plan: Plan) -> list[str]:
@@ -101,6 +155,41 @@ def domain_warnings(plan: Plan) -> list[str]:
                 "is back; nodes in more power domains, or fewer in this one, prevent that"
             )
     return warnings
+
+
+def dark_sentences(losses: Sequence[DomainLoss]) -> list[str]:
+    """One sentence per power domain that takes devices with it which routines need."""
+    return [
+        f"an outage of power domain {loss.domain!r}: {dark_words(loss)}"
+        for loss in losses
+        if loss.routines_hit
+    ]
+
+
+def dark_words(loss: DomainLoss) -> str:
+    """`2 devices go dark: smoke, pump; routines hit: fire`; empty where none does."""
+    if not loss.dark:
+        return ""
+    count = "1 device goes" if len(loss.dark) == 1 else f"{len(loss.dark)} devices go"
+    hit = f"; routines hit: {', '.join(loss.routines_hit)}" if loss.routines_hit else ""
+    return f"{count} dark: {', '.join(loss.dark)}{hit}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """`0, 2-4`"""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+
+
+def _with_devices(plan: Plan, loss: DomainLoss, hosts: Hosts) -> DomainLoss:
+    dark = tuple(device.id for device in plan.devices if hosts.get(device.id) in loss.nodes)
+    hit = tuple(routine.id for routine in plan.routines if not set(dark).isdisjoint(routine.touches))
+    return msgspec.structs.replace(loss, dark=dark, routines_hit=hit)
 
 
 def _loss(domain: str, nodes: tuple[NodeId, ...], ahead: Sequence[Members]) -> DomainLoss:
