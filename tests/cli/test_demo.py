@@ -22,12 +22,26 @@ def test_the_story_holds_what_it_promises() -> None:
     assert "power domain" in result.output
     assert "the mesh is cut" in result.output
     assert "NOT" not in result.output
-    assert "Everything promised happened." in result.output
+    assert "0 did not." in result.output
+    for domain in ("battery", "core", "east_riser", "west_riser"):
+        assert f"power domain {domain} goes out" in result.output
 
 
 def test_other_documents_can_be_shown() -> None:
     result = CliRunner().invoke(app, ["demo", str(EXAMPLES / "factory.yaml"), "--once", "--seed", "5"])
     assert result.exit_code == 0, result.output
+
+
+def test_a_domain_that_stops_a_group_is_told(tmp_path: Path) -> None:
+    """All nodes but one hang on one circuit: its loss must not be passed over."""
+    text = (EXAMPLES / "office.yaml").read_text()
+    for domain in ("west_riser", "core", "east_riser"):
+        text = text.replace(f"power_domain: {domain}", "power_domain: main")
+    document = tmp_path / "one_circuit.yaml"
+    document.write_text(text)
+    result = CliRunner().invoke(app, ["demo", str(document), "--once"])
+    assert result.exit_code == 0, result.output
+    assert "can not act until" in result.output
 
 
 def test_the_screen_shows_who_is_gone_and_fits_small_terminals() -> None:

@@ -1,7 +1,6 @@
 """What the demo shows on a terminal: the floor from above, the groups, some devices, and what happened."""
 
 from collections import deque
-from collections.abc import Collection
 
 from rich.columns import Columns
 from rich.console import ConsoleDimensions, Group, RenderableType
@@ -62,7 +61,7 @@ def floor(building: Building) -> Text:
         style = _DOMAIN_STYLES[domains.index(node.power_domain or node.id) % len(_DOMAIN_STYLES)]
         row = _free_row(cells, row, column, len(label))
         for offset, letter in enumerate(label):
-            cells[row][column + offset] = (letter, style if building.world.runs(node.id) else "red strike")
+            cells[row][column + offset] = (letter, style if building.world.runs(node.id) else "red")
     lines = [Text.assemble(*row) for row in reversed(cells)]
     legend = Text.assemble(
         *((f"{name}  ", style) for name, style in zip(domains, _DOMAIN_STYLES, strict=False))
@@ -83,19 +82,20 @@ def groups(building: Building) -> Table:
     """Who looks after which cluster now, and whether a majority of them runs."""
     table = Table(box=None, padding=(0, 1))
     table.add_column("group")
-    table.add_column("members, the leader first")
+    table.add_column("members (▸ leads, ✗ gone)")
     table.add_column("")
-    living = building.living()
     for group in sorted(building.groups):
-        members = Text(", ").join([_member(building, node, living) for node in building.groups[group]])
-        table.add_row(group, members, _state(building, group))
+        members = building.groups[group]
+        leader = next((node for node in members if building.world.runs(node)), None)
+        shown = Text(", ").join([_member(building, node, leads=node == leader) for node in members])
+        table.add_row(group, shown, _state(building, group))
     return table
 
 
-def _member(building: Building, node: NodeId, living: Collection[NodeId]) -> Text:
+def _member(building: Building, node: NodeId, *, leads: bool) -> Text:
     if not building.world.runs(node):
-        return Text(node, style="red strike")
-    return Text(node, style="" if node in living else "yellow")
+        return Text(f"✗ {node}", style="red")
+    return Text(f"▸ {node}", style="bold") if leads else Text(node)
 
 
 def _state(building: Building, group: GroupId) -> Text:
