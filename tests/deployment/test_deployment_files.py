@@ -30,7 +30,7 @@ def only(data: bytes) -> str:
         (b"name: 'open\n", "d.yaml:1: a quote is opened but never closed; close it"),
         (b"name: a: b\n", "d.yaml:1: a ':' where none can be; check the indentation"),
         (b"nodes:\n  a: 1\n b: 2\n", "d.yaml:3: the indentation does not fit the lines above"),
-        (b"name: @x\n", "d.yaml:1: a text cannot begin with this character; put the text in quotes"),
+        (b"name: @x\n", "d.yaml:1: a value that begins with '@' needs quotes; write \"@x\""),
         (b"name: *x\n", "d.yaml:1: '*x' refers to nothing; mark the value with '&x' further up"),
         (b"nodes: &a [*a]\n", "d.yaml:1: '*a' is used inside of itself"),
         (b"name: a\n---\nname: b\n", "d.yaml:2: a second document begins here; keep one document per file"),

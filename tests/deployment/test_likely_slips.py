@@ -3,6 +3,7 @@
 import pytest
 from deployment_texts import SMALL, changed, check, told
 
+from comesh.deployment.load import load_bytes
 from comesh.deployment.problems import WrongError
 from comesh.deployment.schedules import parse_cron, parse_days
 
@@ -47,3 +48,56 @@ def test_a_cron_line_is_told_field_by_field() -> None:
     with pytest.raises(WrongError, match=r"'0 0 30 2 \*' never fires; its day never comes in that month"):
         parse_cron("0 0 30 2 *")
     assert parse_cron("*/5 0-6 L jan sun") == "*/5 0-6 L jan sun"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("cron: * 7 * * *", "19: a value that begins with '*' needs quotes; write \"* 7 * * *\""),
+        ("cron: */10 7 * * *", "19: a value that begins with '*' needs quotes; write \"*/10 7 * * *\""),
+        (
+            "when: !lamp.on && lamp.level > 5",
+            "19: routines.light.when: a clause that begins with '!' needs quotes; "
+            'write when: "!lamp.on && lamp.level > 5"',
+        ),
+        (
+            'when: !lamp.on && now.time > "18:00"  # dark',
+            "19: routines.light.when: a clause that begins with '!' needs quotes; "
+            "write when: '!lamp.on && now.time > \"18:00\"'",
+        ),
+        ("when: lamp.on\n    cooldown:30s", "20: a space is missing after the ':'; write cooldown: 30s"),
+        ("cooldown:30s\n    when: lamp.on", "19: a space is missing after the ':'; write cooldown: 30s"),
+        ("when: 'lamp.on\n    name: 'x'", "19: a quote is opened here and not closed; close it"),
+        ('when: lamp.on\n    name: "x\n    for: "5m"', "20: a quote is opened here and not closed; close it"),
+    ],
+)
+def test_signs_of_yaml(line: str, expected: str) -> None:
+    assert told(with_routine(line)) == [f"d.yaml:{expected}"]
+
+
+def test_a_space_that_is_missing_inside_of_braces() -> None:
+    assert told(changed("{device: lamp, command: switch, argument: true}", "{device:lamp, command: switch}"))[
+        0
+    ].endswith("do[0].device:lamp: a space is missing after the ':'; write device: lamp")
+    assert "write place: 5" in told(SMALL + "  next:\n    place:5\n")[0]
+
+
+def test_quotes_over_several_lines_and_in_comments_are_not_suspected() -> None:
+    text = "name: 'two\n  lines' # it's\nx-a: don't\nsettings: {f: 1}\nnodes:\n  a: 1\n b: 2\n"
+    assert "the indentation does not fit" in told(text)[0]
+
+
+def test_a_mistake_that_hides_the_rest_is_known_to() -> None:
+    assert check(with_routine("cron: * 7 * * *")).stopped_early
+    assert not check(with_routine("when: lamp.off")).stopped_early
+
+
+def test_a_secret_without_a_name() -> None:
+    text = changed("    place: [1m, 1m]", "    place: [1m, 1m]\n    driver: {type: mqtt, password: !secret }")
+    assert "write !secret NAME, such as !secret MQTT_PASSWORD" in told(text)[0]
+
+
+@pytest.mark.parametrize("data", [b"a: \xff\n", b"\x7fELF\x00", b"\xff\xfea", b"#" * 1_000_001])
+def test_what_is_no_text_could_not_be_read(data: bytes) -> None:
+    outcome = load_bytes(data)
+    assert outcome.could_not_read and not outcome.stopped_early

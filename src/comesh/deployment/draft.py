@@ -125,7 +125,11 @@ def _repaired(
 def _explained(complaint: Complaint, others: list[Complaint]) -> bool:
     """A key is only missing because it is misspelled, which is told already."""
     return any(
-        other.path[:-1] == complaint.path[:-1] and other.fix == f"did you mean '{complaint.path[-1]}'?"
+        other.path[:-1] == complaint.path[:-1]
+        and (
+            other.fix == f"did you mean '{complaint.path[-1]}'?"
+            or other.fix.startswith(f"write {complaint.path[-1]}: ")
+        )
         for other in others
     )
 

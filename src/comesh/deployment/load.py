@@ -32,7 +32,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     deployment: Deployment | None
     problems: tuple[Problem, ...]
     could_not_read: bool = False
-    """The file itself could not be opened: the caller named it wrongly."""
+    """The file itself could not be opened, or is not a text: the caller named it wrongly."""
+    stopped_early: bool = False
+    """A mistake that hides the rest: there may be more below it."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -81,7 +83,13 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
         grown = grow(data, size)
     except UnreadableError as wrong:
         problem = _problem(file, wrong.complaint, wrong.position)
-        return Outcome(file=file, deployment=None, problems=(problem,))
+        return Outcome(
+            file=file,
+            deployment=None,
+            problems=(problem,),
+            could_not_read=wrong.not_text,
+            stopped_early=not wrong.not_text,
+        )
     root = grown.root
     if root is None or root.value is None:
         return _refused(file, "the document is empty", "comesh new FILE writes a first one")

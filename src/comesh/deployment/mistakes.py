@@ -10,7 +10,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from comesh.deployment.problems import Complaint, Path, WrongError, did_you_mean, quote
+from comesh.deployment.problems import Complaint, Path, WrongError, did_you_mean, quote, shorten
+from comesh.deployment.syntax import GLUED
 from comesh.deployment.tree import SecretName
 
 _EXPECTED = {
@@ -66,6 +67,10 @@ def _words(model: type[BaseModel], path: Path, error: ErrorDetails) -> tuple[str
             return context["error"].what, context["error"].fix
         case "missing":
             return f"{quote(path[-1])} is missing", ""
+        case "extra_forbidden" if (glued := GLUED.fullmatch(str(path[-1]))) and glued[1] in keys_of(
+            model, path[:-1]
+        ):
+            return "a space is missing after the ':'", f"write {glued[1]}: {shorten(glued[2])}"
         case "extra_forbidden":
             return f"unknown key {quote(path[-1])}", did_you_mean(str(path[-1]), keys_of(model, path[:-1]))
         case "enum" | "literal_error":
@@ -98,6 +103,8 @@ def _wrong_type(value: Any, error: ErrorDetails) -> tuple[str, str]:
         fix = "in YAML 1.2 yes, no, on and off are texts"
     if expected == "a text" and isinstance(value, bool | int | float):
         fix = "put it in quotes"
+    if expected == "a mapping" and isinstance(value, str) and (glued := GLUED.fullmatch(value)):
+        fix = f"a space is missing after the ':': write {glued[1]}: {shorten(glued[2])}"
     got = "it is empty" if value is None else f"got {quote(value)}"
     return f"expected {expected}, {got}", fix
 

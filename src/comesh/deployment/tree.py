@@ -25,6 +25,7 @@ from ruamel.yaml.events import (
 )
 
 from comesh.deployment.problems import Complaint, Path, Position, complain, quote, shorten
+from comesh.deployment.syntax import explain, in_quotes, position_of, sign_first
 
 MAX_BYTES = 1_000_000
 """Some three thousand devices, and less than ten seconds of parsing."""
@@ -37,11 +38,8 @@ _INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_CLAUSES = ("when", "on_event")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
-_NEVER_CLOSED = ("found unexpected end of stream", "expected ',' or")
-"""What the parser says at the end of something that was opened further up, which is where to look."""
 
 
 class SecretName(msgspec.Struct, frozen=True):
@@ -68,10 +66,14 @@ class TreeNode(msgspec.Struct, kw_only=True):
 class UnreadableError(Exception):
     """The document cannot be read any further; carries the one problem that says why."""
 
-    def __init__(self, complaint: Complaint, position: Position | None) -> None:
+    def __init__(
+        self, complaint: Complaint, position: Position | None = None, *, not_text: bool = False
+    ) -> None:
         super().__init__(complaint.what)
         self.complaint = complaint
         self.position = position
+        self.not_text = not_text
+        """The file is not a text, or too large for one: it was not even looked into."""
 
 
 class Grown(msgspec.Struct, kw_only=True):
@@ -87,7 +89,7 @@ def grow(data: bytes, size: int) -> Grown:
     """Parse a document of size bytes; data is what was read of it. Raises UnreadableError only."""
     if size > MAX_BYTES:
         what = f"the file has {size:,} bytes; more than {MAX_BYTES:,} are not read"
-        raise UnreadableError(complain(what=what, fix="is this the right file?"), None)
+        raise UnreadableError(complain(what=what, fix="is this the right file?"), not_text=True)
     text = _decode(data)
     grower = _Grower(text)
     return Grown(root=grower.document(), mistakes=grower.mistakes, replaced=grower.replaced)
@@ -95,19 +97,23 @@ def grow(data: bytes, size: int) -> Grown:
 
 def _decode(data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UnreadableError(complain(what="the file is UTF-16", fix="save it as UTF-8"), None)
+        raise UnreadableError(complain(what="the file is UTF-16", fix="save it as UTF-8"), not_text=True)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         before = data[: wrong.start]
         position = Position(before.count(b"\n") + 1, wrong.start - before.rfind(b"\n"))
         what = f"the file is not UTF-8 text (byte 0x{data[wrong.start]:02x})"
-        raise UnreadableError(complain(what=what, fix="save it as UTF-8"), position) from None
+        raise UnreadableError(
+            complain(what=what, fix="save it as UTF-8"), position, not_text=True
+        ) from None
     if "\0" in text:
         before_text = text[: text.index("\0")]
         position = Position(before_text.count("\n") + 1, len(before_text) - before_text.rfind("\n"))
         raise UnreadableError(
-            complain(what="the file is binary, not text", fix="is this the right file?"), position
+            complain(what="the file is binary, not text", fix="is this the right file?"),
+            position,
+            not_text=True,
         )
     return text
 
@@ -129,10 +135,7 @@ class _Grower:
         try:
             yield from YAML(typ="safe", pure=True).parse(self._text)
         except MarkedYAMLError as wrong:
-            opened = any(sign in str(wrong.problem) for sign in _NEVER_CLOSED)
-            mark = (wrong.context_mark if opened else None) or wrong.problem_mark or wrong.context_mark
-            position = _position(mark) if mark is not None else None
-            what, fix = _in_words(wrong, self._text, position)
+            what, fix, position = explain(wrong, self._text)
             raise UnreadableError(complain(what=what, fix=fix), position) from None
         except YAMLError as wrong:
             raise UnreadableError(complain(what=f"not YAML: {shorten(str(wrong))}"), None) from None
@@ -148,12 +151,12 @@ class _Grower:
                     if root is not None:
                         what = "a second document begins here"
                         raise UnreadableError(
-                            complain(what=what, fix="keep one document per file"), _position(event.start_mark)
+                            complain(what=what, fix="keep one document per file"), position_of(event.start_mark)
                         )
                     if event.version is not None and tuple(event.version) != (1, 2):
                         what = "only YAML 1.2 is read"
                         raise UnreadableError(
-                            complain(what=what, fix="remove the %YAML line"), _position(event.start_mark)
+                            complain(what=what, fix="remove the %YAML line"), position_of(event.start_mark)
                         )
                 case ScalarEvent() | MappingStartEvent() | SequenceStartEvent() | AliasEvent():
                     root = self._node(event, ())
@@ -162,7 +165,7 @@ class _Grower:
         return root
 
     def _node(self, event: Any, path: Path) -> TreeNode:
-        position = _position(event.start_mark)
+        position = position_of(event.start_mark)
         self._bound_depth(len(path), position)
         self._count += 1
         if self._count > MAX_NODES:
@@ -200,6 +203,10 @@ class _Grower:
             raise UnreadableError(complain(what=f"'*{shorten(anchor)}' is used inside of itself"), position)
         node = self._anchors.get(anchor)
         if node is None:
+            signed = sign_first(self._text, position.line)
+            if signed is not None and re.search(r"[\s/]", signed[2].rstrip()):
+                what = "a value that begins with '*' needs quotes"
+                raise UnreadableError(complain(what=what, fix=f"write {in_quotes(signed[2])}"), position)
             what = f"'*{shorten(anchor)}' refers to nothing"
             raise UnreadableError(
                 complain(what=what, fix=f"mark the value with '&{shorten(anchor)}' further up"), position
@@ -226,7 +233,7 @@ class _Grower:
         for inner in self._events:
             if isinstance(inner, MappingEndEvent):
                 break
-            at = _position(inner.start_mark)
+            at = position_of(inner.start_mark)
             key_node = self._node(inner, (*path, "?"))
             merge = isinstance(inner, ScalarEvent) and inner.value == "<<" and not inner.style
             key = self._key(key_node, path, at)
@@ -275,6 +282,14 @@ class _Grower:
 
     def _refuse_tag(self, event: Any, path: Path, position: Position) -> None:
         if event.tag is not None:
+            self.replaced.add(path)
+            if path and path[-1] in _CLAUSES and str(event.tag).startswith("!"):
+                what, fix = "a clause that begins with '!' needs quotes", "put it in quotes"
+                signed = sign_first(self._text, position.line)
+                if signed is not None:
+                    fix = f"write {path[-1]}: {in_quotes(signed[2])}"
+                self.mistakes.append((complain(*path, what=what, fix=fix), position))
+                return
             what = f"the tag {quote(str(event.tag))} is not known here"
             self.mistakes.append((complain(*path, what=what, fix="only '!secret NAME' is"), position))
 
@@ -286,7 +301,10 @@ class _Grower:
             value = self._replace("?", path, position, "half of a surrogate pair is not a character")
         elif event.tag is not None and str(event.tag) == "!secret":
             value = SecretName(text)
-            if _SECRET_NAME.fullmatch(text) is None:
+            if not text:
+                what = "!secret says no name; write !secret NAME, such as !secret MQTT_PASSWORD"
+                value = self._replace(SecretName("?"), path, position, what)
+            elif _SECRET_NAME.fullmatch(text) is None:
                 what = f"{quote(text)} is not the name of a secret, such as MQTT_PASSWORD"
                 value = self._replace(SecretName("?"), path, position, what)
         else:
@@ -326,31 +344,3 @@ class _Grower:
 
 def _height(children: Iterable[TreeNode]) -> int:
     return 1 + max((child.height for child in children), default=0)
-
-
-def _position(mark: Any) -> Position:
-    return Position(mark.line + 1, mark.column + 1)
-
-
-def _in_words(wrong: MarkedYAMLError, text: str, position: Position | None) -> tuple[str, str]:
-    """A syntax error as a person would say it."""
-    problem = str(wrong.problem or "")
-    line = ""
-    if position is not None:
-        lines = text.splitlines()
-        line = lines[position.line - 1] if position.line <= len(lines) else ""
-    if "'\\t'" in problem or line.lstrip(" ").startswith("\t"):
-        return "a tab is used for indentation", "YAML allows spaces only"
-    if "mapping values are not allowed" in problem:
-        return "a ':' where none can be", "check the indentation of this line, or put the text in quotes"
-    if "could not find expected ':'" in problem:
-        return "a ':' is missing after a key", "check this line and the one above"
-    if "expected <block end>" in problem:
-        return "the indentation does not fit the lines above", "align this line with its neighbours"
-    if _NEVER_CLOSED[0] in problem:
-        return "a quote is opened but never closed", "close it"
-    if _NEVER_CLOSED[1] in problem:
-        return "the bracket that opens here is not closed, or a comma is missing", "check the brackets"
-    if "cannot start any token" in problem:
-        return "a text cannot begin with this character", "put the text in quotes"
-    return f"not YAML: {shorten(problem or str(wrong.context or wrong))}", ""

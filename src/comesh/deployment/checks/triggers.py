@@ -56,9 +56,9 @@ def clauses_fit(draft: Draft) -> Iterator[Complaint]:
     readings = readings_of(draft)
     for routine_id, routine in draft.routines.items():
         path: Path = ("routines", routine_id)
-        if routine.when is not None:
+        if routine.when is not None and draft.sound(*path, "when"):
             yield from _when_fits(draft, routine.when, readings, (*path, "when"))
-        if routine.on_event is not None:
+        if routine.on_event is not None and draft.sound(*path, "on_event"):
             yield from _event_fits(draft, routine.on_event, readings, (*path, "on_event"))
 
 
