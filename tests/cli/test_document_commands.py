@@ -87,3 +87,57 @@ def test_schema_is_json() -> None:
     printed = runner.invoke(app, ["schema"])
     assert printed.exit_code == 0
     assert json.loads(printed.stdout)["title"] == "CoMesh deployment"
+
+
+def test_validate_takes_several_files_and_ends_with_the_worst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner.invoke(app, ["new", "good.yaml"])
+    Path("bad.yaml").write_text(WRONG)
+    checked = runner.invoke(app, ["validate", "bad.yaml", "good.yaml"])
+    assert checked.exit_code == 1
+    assert "good.yaml is fine" in checked.stdout and "1 mistake\n" in checked.stderr
+    assert runner.invoke(app, ["validate", "good.yaml", "none.yaml", "bad.yaml"]).exit_code == 2
+    answers = json.loads(runner.invoke(app, ["validate", "--json", "bad.yaml", "good.yaml"]).stdout)
+    assert [answer["ok"] for answer in answers] == [False, True]
+
+
+def test_validate_reads_standard_input() -> None:
+    checked = runner.invoke(app, ["validate", "-"], input=WRONG)
+    assert checked.exit_code == 1
+    assert checked.stderr.startswith("<standard input>:2: settings.f: ")
+
+
+@pytest.mark.parametrize("name", ["", "."])
+def test_validate_needs_the_name_of_a_file(name: str) -> None:
+    checked = runner.invoke(app, ["validate", name])
+    assert checked.exit_code == 2
+    assert "the name of a file is needed" in checked.stderr
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x00", "name: Büro".encode("latin-1"), b"#" * 1_000_001])
+def test_validate_of_what_is_not_text_could_not_run(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "d.yaml"
+    file.write_bytes(data)
+    checked = runner.invoke(app, ["validate", str(file)])
+    assert (checked.exit_code, checked.stdout) == (2, "")
+    assert "mistake" not in checked.stderr
+
+
+def test_validate_says_what_was_not_checked() -> None:
+    checked = runner.invoke(app, ["validate", "-"], input="name: 'open\n" + WRONG)
+    assert checked.stderr.endswith("\nthe rest of the document was not checked\n1 mistake\n")
+    answer = json.loads(runner.invoke(app, ["validate", "--json", "-"], input="name: 'open\n").stdout)
+    assert answer["complete"] is False
+
+
+def test_validate_notes_that_no_driver_runs_yet() -> None:
+    document = "nodes: {a: {place: [0m, 0m]}}\nsettings: {f: 0}\ndevices: {d: {on: a, driver: mqtt}}\n"
+    checked = runner.invoke(app, ["validate", "-"], input=document)
+    assert checked.exit_code == 0
+    assert "note: no driver runs in this version: the options of mqtt are kept as they are" in checked.stdout
+    answer = json.loads(runner.invoke(app, ["validate", "--json", "-"], input=document).stdout)
+    assert len(answer["notes"]) == 1
+    virtual = runner.invoke(app, ["validate", "--json", "-"], input=document.replace("mqtt", "virtual"))
+    assert json.loads(virtual.stdout)["notes"] == []

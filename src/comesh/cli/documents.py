@@ -1,15 +1,18 @@
 """Reading a deployment document on behalf of a command: its problems are printed, and end the command."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from comesh.cli.terminal import Exit, err
-from comesh.deployment.load import Outcome, load
+from comesh.deployment.load import Outcome, load, load_bytes
 from comesh.deployment.model import Deployment
+from comesh.deployment.tree import MAX_BYTES
 
 MAX_SHOWN = 100
+STANDARD_INPUT = "-"
 
 DocumentFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
@@ -19,11 +22,18 @@ DocumentFile = Annotated[
 
 def read_deployment(file: Path) -> Deployment:
     """The deployment in a file. Prints every problem; ends the command where there are mistakes."""
-    outcome = load(file)
+    outcome = read_outcome(file)
     show_problems(outcome)
     if outcome.deployment is None:
         raise typer.Exit(int(exit_code(outcome)))
     return outcome.deployment
+
+
+def read_outcome(file: Path) -> Outcome:
+    """What there is to say about the document in a file, or on standard input for `-`."""
+    if str(file) == STANDARD_INPUT:
+        return load_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<standard input>")
+    return load(file)
 
 
 def show_problems(outcome: Outcome) -> None:
@@ -32,6 +42,8 @@ def show_problems(outcome: Outcome) -> None:
         err.print(str(problem), markup=False, emoji=False)
     if len(outcome.problems) > MAX_SHOWN:
         err.print(f"... and {len(outcome.problems) - MAX_SHOWN} more")
+    if outcome.stopped_early:
+        err.print("the rest of the document was not checked")
 
 
 def exit_code(outcome: Outcome) -> Exit:

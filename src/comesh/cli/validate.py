@@ -1,30 +1,46 @@
-"""`comesh validate FILE`: every mistake of a deployment document in one run, each with its line."""
+"""`comesh validate FILE...`: every mistake of deployment documents in one run, each with its line."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from comesh.cli.documents import DocumentFile, exit_code, show_problems
+from comesh.cli.documents import exit_code, read_outcome, show_problems
 from comesh.cli.terminal import err, out, print_json
-from comesh.deployment.load import Outcome, load
+from comesh.deployment.load import Outcome
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="The deployment documents; - is standard input.", show_default=False
+    ),
+]
 
 
 def validate(
-    file: DocumentFile,
+    files: Files,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Check a deployment document: every mistake at once, each with its line and the likely fix."""
-    outcome = load(file)
+    """Check deployment documents: every mistake at once, each with its line and the likely fix."""
+    outcomes = [read_outcome(file) for file in files]
     if json:
-        print_json(_as_json(outcome))
+        answers = [_as_json(outcome) for outcome in outcomes]
+        print_json(answers[0] if len(answers) == 1 else answers)
     else:
-        show_problems(outcome)
-        if outcome.deployment is not None:
-            out.print(f"{outcome.file} is fine: {_summary(outcome)}", markup=False, emoji=False)
-        elif not outcome.could_not_read:
-            err.print(_count(len(outcome.errors), "mistake"))
-    raise typer.Exit(int(exit_code(outcome)))
+        for outcome in outcomes:
+            _show(outcome)
+    raise typer.Exit(max(int(exit_code(outcome)) for outcome in outcomes))
+
+
+def _show(outcome: Outcome) -> None:
+    show_problems(outcome)
+    if outcome.deployment is not None:
+        out.print(f"{outcome.file} is fine: {_summary(outcome)}", markup=False, emoji=False)
+    elif not outcome.could_not_read:
+        err.print(_count(len(outcome.errors), "mistake"))
+    for note in outcome.notes:
+        out.print(f"note: {note}", markup=False, emoji=False)
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:
@@ -48,6 +64,8 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "file": outcome.file,
         "ok": outcome.deployment is not None,
+        "complete": not (outcome.could_not_read or outcome.stopped_early),
         "counts": {f"{kind}s": count for kind, count in _counts(outcome).items()},
         "problems": [msgspec.to_builtins(problem) for problem in outcome.problems],
+        "notes": list(outcome.notes),
     }

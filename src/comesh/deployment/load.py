@@ -35,6 +35,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The file itself could not be opened, or is not a text: the caller named it wrongly."""
     stopped_early: bool = False
     """A mistake that hides the rest: there may be more below it."""
+    notes: tuple[str, ...] = ()
+    """What is good to know, and nothing to mend."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -64,6 +66,8 @@ def load_bytes(data: bytes, file: str = "<document>") -> Outcome:
 
 def _not_opened(file: str, wrong: OSError | ValueError) -> Outcome:
     match wrong:
+        case _ if not file or file == os.curdir:
+            what, fix = "the name of a file is needed", "such as: comesh validate home.yaml"
         case FileNotFoundError():
             what, fix = "there is no such file", "check the name, or write a first one with: comesh new FILE"
         case IsADirectoryError():
@@ -74,7 +78,7 @@ def _not_opened(file: str, wrong: OSError | ValueError) -> Outcome:
             what, fix = f"the file cannot be read ({wrong.strerror})", ""
         case _:
             what, fix = "this is not the name of a file", ""
-    problem = Problem(file=file, line=0, column=0, path="", what=what, fix=fix)
+    problem = Problem(file=file or '""', line=0, column=0, path="", what=what, fix=fix)
     return Outcome(file=file, deployment=None, problems=(problem,), could_not_read=True)
 
 
@@ -109,7 +113,17 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
             deployment = None
     problems.extend(_problem(file, complaint, _locate(root, complaint)) for complaint in found)
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path, problem.what))
-    return Outcome(file=file, deployment=deployment, problems=tuple(problems))
+    return Outcome(file=file, deployment=deployment, problems=tuple(problems), notes=_notes(draft))
+
+
+def _notes(draft: Draft) -> tuple[str, ...]:
+    drivers = sorted({device.driver.type for device in draft.devices.values()} - {"virtual"})
+    if not drivers:
+        return ()
+    return (
+        f"no driver runs in this version: the options of {', '.join(drivers)} are kept as they are, and only "
+        "looked through for secrets in the open",
+    )
 
 
 def _refused(file: str, what: str, fix: str) -> Outcome:

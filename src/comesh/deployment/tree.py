@@ -104,9 +104,7 @@ def _decode(data: bytes) -> str:
         before = data[: wrong.start]
         position = Position(before.count(b"\n") + 1, wrong.start - before.rfind(b"\n"))
         what = f"the file is not UTF-8 text (byte 0x{data[wrong.start]:02x})"
-        raise UnreadableError(
-            complain(what=what, fix="save it as UTF-8"), position, not_text=True
-        ) from None
+        raise UnreadableError(complain(what=what, fix="save it as UTF-8"), position, not_text=True) from None
     if "\0" in text:
         before_text = text[: text.index("\0")]
         position = Position(before_text.count("\n") + 1, len(before_text) - before_text.rfind("\n"))
@@ -151,7 +149,8 @@ class _Grower:
                     if root is not None:
                         what = "a second document begins here"
                         raise UnreadableError(
-                            complain(what=what, fix="keep one document per file"), position_of(event.start_mark)
+                            complain(what=what, fix="keep one document per file"),
+                            position_of(event.start_mark),
                         )
                     if event.version is not None and tuple(event.version) != (1, 2):
                         what = "only YAML 1.2 is read"
