@@ -88,7 +88,8 @@ def test_what_a_clause_reads() -> None:
         ("door", [(0, "'door' alone is not a value; say which reading: door.open")]),
         ("temp.c", [(0, "the clause is a number, not true or false; compare it with something")]),
         ("temp.c > 'x'", [(7, "a number is compared with a text")]),
-        ("door.open == 1", [(10, "true or false is compared with a number")]),
+        ("door.open == 1", [(10, "true or false is compared with a number; "
+                                    "compare with true, or with nothing")]),
         ("mode.now == 'of'", [(9, "'of' is not one of its values; did you mean 'off'?")]),
         ("mode.now < 'off'", [(9, "'<' is for numbers and times; compare with == or !=")]),
         ("door.open > true", [(10, "'>' is for numbers and times; compare with == or !=")]),

@@ -101,3 +101,67 @@ def test_a_secret_without_a_name() -> None:
 def test_what_is_no_text_could_not_be_read(data: bytes) -> None:
     outcome = load_bytes(data)
     assert outcome.could_not_read and not outcome.stopped_early
+
+
+@pytest.mark.parametrize("illegal", ["Office_Fan", "office-fan"])
+def test_an_illegal_id_is_one_mistake_not_one_per_use(illegal: str) -> None:
+    text = SMALL.replace("  lamp:", f"  {illegal}:").replace("lamp.level", "office_fan.level")
+    [problem] = told(text.replace("device: lamp", "device: office_fan"))
+    assert problem.endswith("cannot be an id; use small letters, digits and _, beginning with a letter, "
+                            "such as office_fan")  # fmt: skip
+    wrong = text.replace("office_fan.level", "office_fn.level")
+    assert "unknown device 'office_fn'; did you mean 'office_fan'?" in "\n".join(told(wrong))
+    assert f"did you mean '{illegal}'" not in "\n".join(told(wrong))
+
+
+def test_illegal_names_of_nodes_readings_and_commands_are_one_mistake() -> None:
+    assert len(told(SMALL.replace("  a: {", "  A: {"))) == 1
+    assert len(told(SMALL.replace("level: {type", "Level: {type"))) == 1
+    assert len(told(SMALL.replace("switch: {", "Switch: {"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("button.press == single", "the text 'single' needs quotes; write \"single\""),
+        ("button.press == singel", "the text 'singel' needs quotes; did you mean 'single'?"),
+        ("button.press in [single]", "the text 'single' needs quotes; write \"single\""),
+        ("single == button.press", "the text 'single' needs quotes; write \"single\""),
+        ("button.press == 'single' && zzzzz.up", "unknown device 'zzzzz'; known: button, lamp"),
+        ("nov.hour > 5", "unknown device 'nov'; did you mean 'now'?"),
+        ("lamp.on == off", "'off' is not true or false; write false"),
+        ('lamp.level > "26"', "a number is compared with a text; remove the quotes: write 26"),
+        ("now.time >= 18", 'a text is compared with a number; write "18:00"'),
+        ("lamp.on == 0", "compare with false, or write ! before it"),
+        ('lamp.on == "yes"', "write true, without quotes"),
+    ],
+)
+def test_clauses(clause: str, expected: str) -> None:
+    [problem] = told(with_routine(f"when: >-\n      {clause}"))
+    assert expected in problem
+
+
+def test_a_mistake_in_an_anchor_is_told_once() -> None:
+    lamps = "".join(f"  lamp_{n}: {{<<: *lamp, place: [{n}m, 0m]}}\n" for n in range(4))
+    text = "x-lamp: &lamp\n  readings: {on: boool}\n  nmae: x\n" + SMALL.replace(
+        "devices:\n", "devices:\n" + lamps
+    )
+    assert told(text) == [
+        "d.yaml:2: devices.lamp_0.readings.on: unknown type 'boool' (and in 3 more places that use it); "
+        "did you mean 'bool'?",
+        "d.yaml:3: devices.lamp_0.nmae: unknown key 'nmae' (and in 3 more places that use it); "
+        "did you mean 'name'?",
+    ]
+
+
+def test_columns_are_those_of_the_values() -> None:
+    for old, new, line, column in (
+        ("[2m, 0m]", "[2m]", 5, 14),
+        ("[2m, 0m]", "nowhere", 5, 14),
+        ("{on: bool, level", "{on: boll, level", 9, 20),
+        ("on: a\n", "on: d\n", 14, 9),
+        ("event: true", "event: maybe", 15, 12),
+        ("{argument: bool, sets: on}", "{argument: bool, sets: {no: true}}", 11, 38),
+    ):
+        [problem] = check(changed(old, new)).problems
+        assert (problem.line, problem.column) == (line, column), new

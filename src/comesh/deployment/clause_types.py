@@ -21,7 +21,8 @@ from comesh.deployment.clause_parser import (
     Reading,
     Unary,
 )
-from comesh.deployment.problems import did_you_mean, quote
+from comesh.deployment.id_names import BUILT_IN, is_id, legal_names
+from comesh.deployment.problems import did_you_mean, quote, shorten
 from comesh.deployment.values import Kind, ValueType
 
 ReadingName = tuple[str, str]
@@ -49,6 +50,12 @@ _NUMBERS = (Kind.INT, Kind.FLOAT)
 _TEXTS = (Kind.TEXT, Kind.CHOICE)
 _TEXT_METHODS = ("contains", "startsWith", "endsWith")
 _FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
+_RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+_TRUTH = {
+    **dict.fromkeys(("true", "on", "yes"), "true"),
+    **dict.fromkeys(("false", "off", "no"), "false"),
+}
 _LEVELS = {
     "?:": 0,
     "||": 1,
@@ -75,6 +82,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     clock: bool = False
     literal: str | None = None
     """The word, where it is a text literal."""
+    number: int | float | None = None
+    """The number, where it is a literal."""
 
     def inside(self, level: int) -> str:
         return self.text if self.level >= level else f"({self.text})"
@@ -126,9 +135,7 @@ class Checker:
     def _reading(self, tree: Reading) -> Checked:
         known = self._readings.get(tree.device)
         if known is None:
-            return self._wrong(
-                tree.at, f"unknown device {quote(tree.device)}", did_you_mean(tree.device, self._readings)
-            )
+            return self._wrong(tree.at, f"unknown device {quote(tree.device)}", self._likely(tree.device))
         if not tree.reading:
             first = next(iter(known), "up")
             return self._wrong(
@@ -138,13 +145,45 @@ class Checker:
             )
         if tree.reading not in known:
             what = f"{quote(tree.device)} has no reading {quote(tree.reading)}"
-            return self._wrong(tree.reading_at, what, did_you_mean(tree.reading, known))
+            return self._wrong(tree.reading_at, what, did_you_mean(tree.reading, filter(is_id, known)))
         type_ = known[tree.reading]
         variable = self.variables.setdefault((tree.device, tree.reading), f"r{len(self.variables)}")
         if type_ is None:
             return _WRONG
         clock = (tree.device, tree.reading) == ("now", "time")
         return Checked(kind=type_.kind, text=variable, values=type_.values, clock=clock)
+
+    def _likely(self, device: str) -> str:
+        """now and sun may be misspelled too, but are no devices."""
+        names = legal_names(list(self._readings))
+        likely = did_you_mean(device, names)
+        devices = [name for name in names if name not in BUILT_IN]
+        return likely if likely.endswith("?") else did_you_mean(device, devices)
+
+    def _pair(self, left: Expression, right: Expression) -> tuple[Checked, Checked]:
+        """Both sides of a comparison; a bare word beside a text was meant as a text."""
+        if self._bare(left) and not self._bare(right):
+            second = self.check(right)
+            return self._word(left, second), second
+        first = self.check(left)
+        return first, self._word(right, first)
+
+    def _bare(self, tree: Expression) -> bool:
+        return isinstance(tree, Reading) and not tree.reading
+
+    def _word(self, tree: Expression, other: Checked) -> Checked:
+        if not isinstance(tree, Reading) or tree.reading:
+            return self.check(tree)
+        word = tree.device
+        if other.kind in _TEXTS and (word not in self._readings or word in (other.values or ())):
+            near = other.values is not None and word not in other.values
+            fix = did_you_mean(word, other.values or ()) if near else f'write "{shorten(word)}"'
+            return self._wrong(tree.at, f"the text {quote(word)} needs quotes", fix)
+        if other.kind is Kind.BOOL and word.lower() in _TRUTH:
+            return self._wrong(
+                tree.at, f"{quote(word)} is not true or false", f"write {_TRUTH[word.lower()]}"
+            )
+        return self.check(tree)
 
     def _unary(self, tree: Unary) -> Checked:
         operand = self.check(tree.operand)
@@ -167,6 +206,8 @@ class Checker:
         return True
 
     def _binary(self, tree: Binary) -> Checked:
+        if tree.sign in _RELATIONS:
+            return self._comparison(tree, *self._pair(tree.left, tree.right))
         left, right = self.check(tree.left), self.check(tree.right)
         match tree.sign:
             case "&&" | "||":
@@ -174,10 +215,8 @@ class Checker:
                 if not all(fine):
                     return _WRONG
                 return _joined(Kind.BOOL, left, tree.sign, right, _LEVELS[tree.sign])
-            case "+" | "-" | "*" | "/" | "%":
-                return self._arithmetic(tree, left, right)
             case _:
-                return self._comparison(tree, left, right)
+                return self._arithmetic(tree, left, right)
 
     def _arithmetic(self, tree: Binary, left: Checked, right: Checked) -> Checked:
         fine = [self._is(part, tree.at, f"'{tree.sign}'", *_NUMBERS) for part in (left, right)]
@@ -205,7 +244,8 @@ class Checker:
         if left.kind is None or right.kind is None:
             return False
         if _family(left.kind) != _family(right.kind):
-            self._wrong(at, f"{left.describe()} is compared with {right.describe()}")
+            fix = _like_with_like(left, right) or _like_with_like(right, left)
+            self._wrong(at, f"{left.describe()} is compared with {right.describe()}", fix)
             return False
         for one, other in ((left, right), (right, left)):
             if one.literal is None:
@@ -238,7 +278,7 @@ class Checker:
 
     def _one_of(self, tree: OneOf) -> Checked:
         item = self.check(tree.item)
-        items = [self.check(one) for one in tree.items]
+        items = [self._word(one, item) for one in tree.items]
         if not items:
             return self._wrong(tree.at, "the list after 'in' is empty")
         fine = [self._comparable(one.at, item, part) for one, part in zip(tree.items, items, strict=True)]
@@ -276,6 +316,20 @@ class Checker:
         )
 
 
+def _like_with_like(one: Checked, literal: Checked) -> str:
+    """What to write in place of a literal of the wrong kind."""
+    number = literal.number
+    if one.kind in _NUMBERS and literal.literal is not None and _NUMBER.fullmatch(literal.literal.strip()):
+        return f"remove the quotes: write {literal.literal.strip()}"
+    if one.clock and isinstance(number, int) and 0 <= number <= 24:
+        return f'write "{number % 24:02d}:00"'
+    if one.kind is Kind.BOOL and number in (0, 1):
+        return "compare with true, or with nothing" if number else "compare with false, or write ! before it"
+    if one.kind is Kind.BOOL and literal.literal is not None and literal.literal.lower() in _TRUTH:
+        return f"write {_TRUTH[literal.literal.lower()]}, without quotes"
+    return ""
+
+
 def _family(kind: Kind) -> str:
     return "number" if kind in _NUMBERS else "text" if kind in _TEXTS else "bool"
 
@@ -299,10 +353,11 @@ def _literal(value: bool | int | float | str) -> Checked:
         case bool():
             return Checked(kind=Kind.BOOL, text="true" if value else "false")
         case int():
-            return Checked(kind=Kind.INT, text=str(value))
+            return Checked(kind=Kind.INT, text=str(value), number=value)
         case float():
             text = repr(value)
-            return Checked(kind=Kind.FLOAT, text=text if "." in text or "e" in text else f"{text}.0")
+            exact = text if "." in text or "e" in text else f"{text}.0"
+            return Checked(kind=Kind.FLOAT, text=exact, number=value)
         case str():
             return Checked(kind=Kind.TEXT, text=_quoted(value), literal=value)
 

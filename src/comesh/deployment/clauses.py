@@ -21,10 +21,8 @@ from comesh.deployment.clause_types import (
     ReadingName,
     Readings,
 )
+from comesh.deployment.id_names import BUILT_IN
 from comesh.deployment.values import INT_MAX, INT_MIN, Kind, ValueType
-
-BUILT_IN = ("now", "sun")
-"""Names in clauses that are not devices."""
 
 
 class WrongClauseError(ValueError):

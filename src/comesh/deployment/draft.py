@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import ValidationError
 
+from comesh.deployment.id_names import find, suggested_id
 from comesh.deployment.mistakes import complaints
 from comesh.deployment.model import Device, Node, Routine, Step
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
@@ -52,7 +53,13 @@ class Draft(msgspec.Struct, kw_only=True):
 
     def exists(self, section: str, name: str) -> bool:
         known: dict[str, Any] = getattr(self, section)
-        return name in known or (section, name) in self.unreadable or (section,) in self.broken
+        if name in known or (section, name) in self.unreadable or (section,) in self.broken:
+            return True
+        return any(suggested_id(one) == name for one in self.names(section))
+
+    def device(self, name: str) -> Device | None:
+        """The device of this id, or the one that was meant to have it."""
+        return find(self.devices, name)
 
 
 def draft_of(data: dict[str, Any], replaced: set[Path]) -> tuple[Draft, list[Complaint]]:

@@ -113,7 +113,26 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
             deployment = None
     problems.extend(_problem(file, complaint, _locate(root, complaint)) for complaint in found)
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path, problem.what))
+    problems = _once(problems)
     return Outcome(file=file, deployment=deployment, problems=tuple(problems), notes=_notes(draft))
+
+
+def _once(problems: list[Problem]) -> list[Problem]:
+    """One mistake in an anchor is one mistake, wherever it is used; the first of its places stands for all."""
+    alike: dict[tuple[object, ...], list[Problem]] = {}
+    for problem in problems:
+        place = (problem.line, problem.column) if problem.line else (problem.path,)
+        alike.setdefault((*place, problem.severity, problem.what, problem.fix), []).append(problem)
+    return [
+        same[0]
+        if len(paths := {problem.path for problem in same}) == 1
+        else msgspec.structs.replace(same[0], what=same[0].what + _more_places(len(paths) - 1))
+        for same in alike.values()
+    ]
+
+
+def _more_places(count: int) -> str:
+    return f" (and in {count} more {'place' if count == 1 else 'places'} that use it)"
 
 
 def _notes(draft: Draft) -> tuple[str, ...]:
@@ -155,7 +174,10 @@ def _plain(node: TreeNode) -> Any:
 
 
 def _locate(root: TreeNode, complaint: Complaint) -> Position:
-    """Where in the text a complaint points: the value, its key, or the nearest thing above it."""
+    """Where in the text a complaint points: the value, its key, or the nearest thing above it.
+
+    The key is meant where the key is wrong, and where the value is nothing or begins on another line.
+    """
     node = root
     key: Position | None = None
     for step in complaint.path:
@@ -166,7 +188,8 @@ def _locate(root: TreeNode, complaint: Complaint) -> Position:
         node = inner
     if complaint.offset is not None:
         return _inside(node, complaint.offset)
-    if key is not None and (complaint.at_key or isinstance(node.value, dict | list) or node.value is None):
+    below = isinstance(node.value, dict | list) and key is not None and node.position.line != key.line
+    if key is not None and (complaint.at_key or below or node.value is None):
         return key
     return node.position
 

@@ -6,8 +6,8 @@ Made from the model; what the model reads in a short form (`open: bool`) is adde
 import copy
 from typing import Any
 
-from comesh.deployment.checks.ids import ID_PATTERN
 from comesh.deployment.draft import FREE_PREFIX
+from comesh.deployment.id_names import ID_PATTERN
 from comesh.deployment.model import DAYS, DRIVERS, Deployment
 from comesh.deployment.units import DURATION_PATTERN, show_duration
 

@@ -277,7 +277,7 @@ class _Grower:
                 self._too_large(at)
             for key, inner in source.value.items():
                 values.setdefault(key, inner)
-                keys.setdefault(key, at)
+                keys.setdefault(key, source.keys.get(key, at))
 
     def _refuse_tag(self, event: Any, path: Path, position: Position) -> None:
         if event.tag is not None:

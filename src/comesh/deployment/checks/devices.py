@@ -5,6 +5,7 @@ from statistics import median_low
 
 from comesh.core.plan import Place
 from comesh.deployment.draft import Draft
+from comesh.deployment.id_names import find, legal_names
 from comesh.deployment.model import Command, Device
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote, warn
 from comesh.deployment.secret_names import literal_secrets
@@ -17,7 +18,7 @@ def have_a_place(draft: Draft) -> Iterator[Complaint]:
     for device_id, device in draft.devices.items():
         path: Path = ("devices", device_id)
         if device.on is not None and not draft.exists("nodes", device.on):
-            fix = did_you_mean(device.on, draft.names("nodes"))
+            fix = did_you_mean(device.on, legal_names(draft.names("nodes")))
             yield complain(*path, "on", what=f"unknown node {quote(device.on)}", fix=fix)
         if (
             device.place is None
@@ -64,9 +65,11 @@ def parts_fit(draft: Draft) -> Iterator[Complaint]:
 
 def _sets_fit(device: Device, command: Command, targets: list[str], path: Path) -> Iterator[Complaint]:
     for target in targets:
-        if target not in device.readings:
-            fix = did_you_mean(target, device.readings)
+        if find(device.readings, target) is None:
+            fix = did_you_mean(target, legal_names(device.readings))
             yield complain(*path, what=f"the device has no reading {quote(target)}", fix=fix)
+            return
+        if target not in device.readings:
             return
     if isinstance(command.sets, str):
         if command.argument is None:

@@ -1,19 +1,11 @@
 """Ids: how they are written, which are taken, and that no two things share one."""
 
-import re
 from collections.abc import Iterator
 
-from comesh.deployment.clause_parser import RESERVED
-from comesh.deployment.clauses import BUILT_IN
 from comesh.deployment.draft import Draft
+from comesh.deployment.id_names import MAX_ID_CHARACTERS, TAKEN, is_id, suggested_id
 from comesh.deployment.problems import Complaint, Path, complain, quote
 
-MAX_ID_CHARACTERS = 60
-ID_PATTERN = r"[a-z][a-z0-9_]*"
-TAKEN = frozenset({*RESERVED, *BUILT_IN, "deployment"})
-"""Words of the clause language, and the group that keeps the document itself."""
-
-_ID = re.compile(ID_PATTERN, re.ASCII)
 _KINDS = {"nodes": "a node", "devices": "a device", "routines": "a routine"}
 
 
@@ -33,11 +25,11 @@ def well_formed(draft: Draft) -> Iterator[Complaint]:
 
 
 def _check(name: str, path: Path) -> Iterator[Complaint]:
-    if _ID.fullmatch(name) is None:
+    if not is_id(name):
         what = f"{quote(name)} cannot be an id"
         fix = "use small letters, digits and _, beginning with a letter"
-        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:MAX_ID_CHARACTERS]
-        if _ID.fullmatch(better) and better not in TAKEN:
+        better = suggested_id(name)
+        if better is not None:
             fix += f", such as {better}"
         yield complain(*path, what=what, fix=fix, at_key=True)
     elif len(name) > MAX_ID_CHARACTERS:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from comesh.deployment.draft import Draft
+from comesh.deployment.id_names import find, legal_names
 from comesh.deployment.model import Command, Device, Routine, Step
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
 from comesh.deployment.units import show_duration
@@ -45,12 +46,12 @@ def steps_fit(draft: Draft) -> Iterator[Complaint]:
 
 
 def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterator[Complaint]:
-    device = draft.devices.get(step.device)
+    device = draft.device(step.device)
     if device is None:
         if not draft.exists("devices", step.device):
             yield _unknown_device(draft, step.device, path)
         return
-    command = device.commands.get(step.command)
+    command = find(device.commands, step.command)
     if command is None:
         if draft.sound("devices", step.device, "commands", step.command):
             yield _unknown_command(device, step, path)
@@ -73,7 +74,7 @@ def _unknown_device(draft: Draft, name: str, path: Path) -> Complaint:
     if draft.exists("nodes", name):
         what = f"{quote(name)} is a node, not a device"
         return complain(*path, "device", what=what, fix="name a device that the node hosts")
-    fix = did_you_mean(name, draft.names("devices"))
+    fix = did_you_mean(name, legal_names(draft.names("devices")))
     return complain(*path, "device", what=f"unknown device {quote(name)}", fix=fix)
 
 
@@ -82,7 +83,7 @@ def _unknown_command(device: Device, step: Step, path: Path) -> Complaint:
         what = f"{quote(step.device)} is a sensor: it has no commands"
         return complain(*path, "device", what=what, fix="name a device that can act, or give it commands:")
     what = f"{quote(step.device)} has no command {quote(step.command)}"
-    return complain(*path, "command", what=what, fix=did_you_mean(step.command, device.commands))
+    return complain(*path, "command", what=what, fix=did_you_mean(step.command, legal_names(device.commands)))
 
 
 def _argument_fits(command: Command, step: Step, path: Path) -> Iterator[Complaint]:

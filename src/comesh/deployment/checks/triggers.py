@@ -14,6 +14,7 @@ from comesh.deployment.clauses import (
     vocabulary,
 )
 from comesh.deployment.draft import Draft
+from comesh.deployment.id_names import suggested_id
 from comesh.deployment.model import Routine
 from comesh.deployment.problems import Complaint, Path, WrongError, complain, quote
 from comesh.deployment.schedules import At, SunTime, next_instant, schedule_of
@@ -43,10 +44,16 @@ def readings_of(draft: Draft) -> Readings:
                 devices[name].setdefault(reading, None)
             case _:
                 pass
+    for readings in devices.values():
+        for reading in list(readings):
+            readings.setdefault(suggested_id(reading) or reading, readings[reading])
+    for name in list(devices):
+        devices.setdefault(suggested_id(name) or name, devices[name])
     known = dict(vocabulary(devices, sun=draft.settings.location is not None))
     for name in draft.names("devices"):
         if name not in draft.devices or ("devices", name, "readings") in draft.broken:
             known[name] = _AnyReading()
+            known.setdefault(suggested_id(name) or name, _AnyReading())
     return known
 
 
@@ -69,7 +76,8 @@ def _when_fits(draft: Draft, source: str, readings: Readings, path: Path) -> Ite
         yield from _mistakes(draft, wrong, path)
         return
     for device, reading in sorted(clause.reads):
-        if reading != "up" and device in draft.devices and draft.devices[device].event:
+        found = draft.device(device)
+        if reading != "up" and found is not None and found.event:
             what = f"{quote(device)} reports events, which are over at once"
             yield complain(*path, what=what, fix=f"write on_event: {device}.{reading} in place of when")
     if not clause.reads:
@@ -91,7 +99,7 @@ def _one_event_device(draft: Draft, clause: Clause, path: Path) -> Iterator[Comp
         what = f"an event comes from one device, but {', '.join(devices) or 'none'} is named"
         yield complain(*path, what=what, fix="name the readings of one device with event: true")
         return
-    device = draft.devices.get(devices[0])
+    device = draft.device(devices[0])
     if devices[0] in ("now", "sun") or (device is not None and not device.event):
         what = f"{quote(devices[0])} does not report events"
         fix = "use when:" if device is None else f"use when:, or add event: true to devices.{devices[0]}"
