@@ -85,8 +85,16 @@ def test_a_document(tmp_path: Path) -> None:
     faults = tmp_path / "faults.yaml"
     faults.write_text("faults: [{fault: power-loss, at_ms: 20000, domain: west}]\n")
     text = run("sim", str(file), "--minutes", "1", "--faults", str(faults))
-    assert "plan: 3 nodes among 4 stations" in text
+    assert "office.yaml: 3 nodes among 4 stations" in text
+    assert "a station is a place with a radio" in text
+    assert "membership and device traffic only: groups and routines come later" in text
+    assert "c1 had no majority from 20.0 s to the end" in text
     assert "crashes: 2" in text
+    named = tmp_path / "named.yaml"
+    named.write_text(f"name: Our house\n{DOCUMENT}")
+    text = run("sim", str(named), "--minutes", "0.1")
+    assert "Our house: 3 nodes" in text
+    assert "a majority ran and could reach each other throughout: c1, deployment" in text
 
 
 def test_a_documents_devices_have_its_readings(tmp_path: Path) -> None:
@@ -124,7 +132,8 @@ def test_a_reach_too_short_for_a_document(tmp_path: Path) -> None:
         (["--random", "crash=inf"], "such as crash=2"),
         (["--faults", "no/such/file.yaml"], "no/such/file.yaml"),
         (["--trace", "no/such/folder/trace"], "no/such/folder"),
-        (["no/such/document.yaml"], "no/such/document.yaml"),
+        (["office.yaml"], "--devices is for a mesh without a FILE"),
+        (["--crash", "13"], "there are only 12 nodes"),
         (["--reach", "0.5"], "below one spacing"),
     ],
 )
@@ -132,14 +141,78 @@ def test_called_wrongly(arguments: list[str], complaint: str) -> None:
     assert complaint in run(*SMALL, *arguments, code=2)
 
 
+def test_a_missing_document() -> None:
+    assert "no/such/document.yaml" in run("sim", "no/such/document.yaml", code=2)
+
+
+@pytest.mark.parametrize("given", [["--topology", "grid"], ["--devices", "9"], ["--smart", "0.5"]])
+def test_a_document_says_itself_what_there_is(given: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "office.yaml"
+    file.write_text(DOCUMENT)
+    assert f"{given[0]} is for a mesh without a FILE" in run("sim", str(file), *given, code=2)
+
+
 @pytest.mark.parametrize(
     ("schedule", "complaint"),
     [
-        ("faults: [{fault: crash, at_ms: 1}]", "node"),
-        ("faults: [{fault: crash, at_ms: 1, node: zz}]", "unknown node"),
+        ("faults: [{fault: crash, at_ms: 1}]", "faults.yaml:1: fault 1 (crash): it needs node (node)"),
+        ("\n- {fault: crash, at: 1s, node: zz}", "faults.yaml:2: fault 1: crash at 1 s: unknown node 'zz'"),
+        ("faults: [", "faults.yaml:"),
     ],
 )
 def test_wrong_schedules(schedule: str, complaint: str, tmp_path: Path) -> None:
     file = tmp_path / "faults.yaml"
     file.write_text(schedule)
     assert complaint in run(*SMALL, "--faults", str(file), code=2)
+
+
+def test_a_missing_schedule_is_told_in_plain_words() -> None:
+    assert "faults.yaml: there is no such file" in run(*SMALL, "--faults", "no/faults.yaml", code=2)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ("# nothing yet\n", "there are no faults in it"),
+        (
+            "[{fault: heal, at: 1s}, {fault: heal, at: 31s}]",
+            "1 of 2 faults come after the end of the run (30 s)",
+        ),
+    ],
+)
+def test_what_will_not_happen_is_told(schedule: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text(schedule)
+    result = CliRunner().invoke(app, [*SMALL, "--faults", str(file)])
+    assert result.exit_code == 0
+    assert told in result.stderr
+
+
+def test_a_trace_overwrites_traces_only(tmp_path: Path) -> None:
+    faults, notes = tmp_path / "faults.yaml", tmp_path / "notes.txt"
+    faults.write_text("[{fault: heal, at: 1s}]")
+    notes.write_text("dear diary")
+    given = [*SMALL, "--faults", str(faults), "--trace"]
+    assert "this command reads" in run(*given, str(faults), "--force", code=2)
+    assert "exists and is not a trace" in run(*given, str(notes), code=2)
+    assert (faults.read_text(), notes.read_text()) == ("[{fault: heal, at: 1s}]", "dear diary")
+    run(*given, str(notes), "--force")
+    run(*given, str(notes))
+    assert "Started" in notes.read_text()
+
+
+def test_the_classes_of_random_faults_are_in_the_help() -> None:
+    text = " ".join(run("sim", "--help").split())
+    assert "Classes: crash, wipe, leave" in text
+
+
+def test_nodes_that_cannot_reach_each_other_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "office.yaml"
+    file.write_text(DOCUMENT)
+    faults = tmp_path / "faults.yaml"
+    faults.write_text("[{fault: partition, at: 20500ms, from: [c], for: 10s}]")
+    given = ["sim", str(file), "--minutes", "1", "--faults", str(faults)]
+    assert "2 parts from 21.0 s to 31.0 s: a, b | c" in run(*given)
+    answer = json.loads(run(*given, "--json"))
+    assert answer["splits"] == [{"from_s": 21.0, "to_s": 31.0, "parts": [["a", "b"], ["c"]]}]
+    assert answer["without_majority"] == {"c1": [], "deployment": []}

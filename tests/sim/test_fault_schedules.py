@@ -1,6 +1,7 @@
 """Schedules: written, read back, told to people, drawn from seeds."""
 
 import types
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comesh.core.ids import NodeId
+from comesh.sim.fault_files import FIELDS as FILE_FIELDS
+from comesh.sim.fault_files import KINDS, markdown_table, parse_faults, parse_schedule, written_names
 from comesh.sim.faults import (
     Crash,
     DeviceWrong,
@@ -18,9 +21,8 @@ from comesh.sim.faults import (
     Schedule,
     ScheduleError,
     crashes,
-    parse_schedule,
 )
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.random_faults import CLASS_MEANINGS, FaultClass, RandomFaults, random_schedule
 from comesh.sim.topology import Shape, make_topology
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
@@ -99,19 +101,72 @@ def test_faults_are_sorted_and_told_readably() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("faults: [{fault: crash}]", r"at `\$.faults\[0\]`"),
-        ("faults: [{fault: crush, at_ms: 1, node: a}]", "crush"),
-        ("faults: [{fault: crash, at_ms: -1, node: a}]", ">= 0"),
-        ("faults: [{fault: loss, at_ms: 1, rate: 2}]", "<= 1"),
-        ("faults: [{fault: heal, at_ms: 1, node: a}]", "unknown field"),
-        ("falts: []", "unknown field"),
-        ("faults: {", "not YAML"),
-        ("[1, 2]", "Expected `object`"),
+        ("faults: [{fault: crash}]", r"^fault 1 \(crash\): it needs at \(duration\) and node \(node\)$"),
+        (
+            "[{fault: crush, at_ms: 1, node: a}]",
+            "^fault 1: unknown kind of fault 'crush'; did you mean 'crash'",
+        ),
+        ("faults: [{at: 1s, node: a}]", "does not say which kind"),
+        (
+            "faults: [{fault: crash, at_ms: -1, node: a}]",
+            "at_ms: -1 does not fit; it takes milliseconds from 0",
+        ),
+        ("faults: [{fault: crash, at_ms: 5s, node: a}]", "with a unit write at: 5s"),
+        ("faults: [{fault: crash, at: 5, node: a}]", "at: 5 is not a duration; write it with its unit"),
+        ("faults: [{fault: crash, at: 5s, at_ms: 5000, node: a}]", "say the same thing"),
+        ("faults: [{fault: loss, at_ms: 1, rate: 2}]", "rate: 2 does not fit; it takes number from 0 to 1"),
+        ("faults: [{fault: heal, at_ms: 1, node: a}]", "unknown field 'node'; it takes at$"),
+        ("faults: [{fault: crash, at_ms: 1, nodee: a}]", "unknown field 'nodee'; did you mean 'node'"),
+        ("faults: [3]", "fault 1: expected a mapping"),
+        ("falts: []", "unknown key 'falts'"),
+        ("faults: 3", "expected a list of faults, not 3"),
+        ("faults: {", "^not YAML: [^\n]*$"),
     ],
 )
 def test_mistakes_say_where(text: str, complaint: str) -> None:
     with pytest.raises(ScheduleError, match=complaint):
         parse_schedule(text)
+
+
+def test_mistakes_have_their_line() -> None:
+    text = "# two\nfaults:\n- {fault: heal, at: 1s}\n- {fault: crash,\n   at: 1s}\n"
+    with pytest.raises(ScheduleError, match=r"fault 2 \(crash\)") as caught:
+        parse_faults(text)
+    assert caught.value.line == 4
+    with pytest.raises(ScheduleError) as caught:
+        parse_faults("faults:\n- {fault: heal\n- [}\n")
+    assert caught.value.line > 1
+    good = parse_faults("- {fault: heal, at: 2s}\n\n- {fault: heal, at: 1s}\n")
+    assert good.lines == (1, 3)
+    assert good.place_of(good.schedule.faults[0]) == (2, 3)
+    assert good.place_of(None) is None
+
+
+def test_durations_as_people_write_them() -> None:
+    plain = parse_schedule(
+        "[{fault: pause, at_ms: 5000, node: a, for_ms: 500}, {fault: skew, at_ms: 0, node: a, by_ms: -90000}]"
+    )
+    assert plain == parse_schedule(
+        "- {fault: pause, at: 5s, node: a, for: 500ms}\n- {fault: skew, at: 0, node: a, by: -1m30s}"
+    )
+    slow = parse_schedule(
+        "[{fault: slow, at: 1h, node: a, step: 80ms}, {fault: reorder, at: 1h, rate: 1, up_to: 2s}]"
+    )
+    assert len(slow.faults) == 2
+
+
+def test_a_list_alone_is_a_schedule_too() -> None:
+    assert parse_schedule('[{"fault": "heal", "at_ms": 1}]') == parse_schedule(
+        "faults: [{fault: heal, at_ms: 1}]"
+    )
+
+
+def test_the_page_has_all_kinds_fields_and_classes() -> None:
+    assert {name for kind in KINDS.values() for name in written_names(kind)} == set(FILE_FIELDS)
+    page = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text()
+    assert markdown_table() in page, markdown_table()
+    for fault_class in FaultClass:
+        assert f"| `{fault_class}` | {CLASS_MEANINGS[fault_class]} |" in page
 
 
 def test_an_empty_file_is_an_empty_schedule() -> None:

@@ -202,7 +202,7 @@ def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("fault", "complaint"),
     [
-        (Crash(at_ms=5.0, node=NodeId("n22")), "Crash at 5 ms: unknown node 'n22'; did you mean 'n2'"),
+        (Crash(at_ms=5.0, node=NodeId("n22")), "crash at 0.005 s: unknown node 'n22'; did you mean 'n2'"),
         (PowerLoss(at_ms=5.0, domain="east"), "unknown power domain 'east'"),
         (Partition(at_ms=5.0, sources=("n0", "lamp")), "unknown station 'lamp'"),
         (DeviceDown(at_ms=5.0, device=DeviceId("n0")), "unknown device 'n0'"),

@@ -8,18 +8,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from comesh.cli.documents import read_deployment
+from comesh.cli.outputs import Force, check_output, is_trace
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import err, fail, print_json
 from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
+from comesh.core.plan import Plan
 from comesh.deployment.planning import plan_of
 from comesh.sim.devices import DeviceSpec
 from comesh.sim.document_devices import device_specs
-from comesh.sim.faults import Schedule, ScheduleError, crashes, parse_schedule
+from comesh.sim.fault_files import FaultsFile, parse_faults
+from comesh.sim.faults import Schedule, ScheduleError, crashes
+from comesh.sim.group_watch import EpochGroups, GroupWatch
 from comesh.sim.radio import HOP_MS, RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report
@@ -40,6 +45,8 @@ from comesh.sim.world import WorldSettings
 
 _MOST_DEVICES = 50_000
 _MOST_PER_MINUTE = 10_000.0
+_DEVICES = 250
+_SMART = 0.4
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
@@ -47,9 +54,17 @@ _DocumentFile = Annotated[
     Path | None,
     typer.Argument(metavar="FILE", help="A deployment document; left out: a shape.", show_default=False),
 ]
-_Shape = Annotated[Shape, typer.Option("--topology", help="The shape of the mesh, without a FILE.")]
-_Devices = Annotated[int, typer.Option(min=1, max=_MOST_DEVICES, help="How many devices, without a FILE.")]
-_Smart = Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of them that runs CoMesh.")]
+_Shape = Annotated[
+    Shape | None, typer.Option("--topology", help="The shape of the mesh, without a FILE; left out: grid.")
+]
+_Devices = Annotated[
+    int | None,
+    typer.Option(min=1, max=_MOST_DEVICES, help=f"How many devices, without a FILE; left out: {_DEVICES}."),
+]
+_Smart = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, help=f"The share of them that runs CoMesh; left out: {_SMART}."),
+]
 _Reach = Annotated[
     float | None,
     typer.Option(min=0.001, help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE."),
@@ -68,7 +83,11 @@ _Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after
 _Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
 _Random = Annotated[
     list[str] | None,
-    typer.Option("--random", metavar="CLASS=RATE", help="Draw faults, so many per minute; repeatable."),
+    typer.Option(
+        "--random",
+        metavar="CLASS=RATE",
+        help=f"Draw faults, so many per minute; repeatable. Classes: {', '.join(FaultClass)}.",
+    ),
 ]
 _Joined = Annotated[bool, typer.Option("--joined", help="Begin with nodes that know each other.")]
 _TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write every event there.")]
@@ -78,9 +97,9 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON."
 def sim(
     file: _DocumentFile = None,
     *,
-    shape: _Shape = Shape.GRID,
-    devices: _Devices = 250,
-    smart: _Smart = 0.4,
+    shape: _Shape = None,
+    devices: _Devices = None,
+    smart: _Smart = None,
     reach: _Reach = None,
     relays: _Relays = Relays.ALL,
     minutes: _Minutes = 5.0,
@@ -98,12 +117,18 @@ def sim(
     joined: _Joined = False,
     trace: _TraceFile = None,
     json: _Json = False,
+    force: Force = False,
 ) -> None:
     """Run a mesh in virtual time: traffic, what was detected and when, false alarms."""
+    if trace is not None:
+        reads = [path for path in (file, faults) if path is not None]
+        check_output(trace, reads=reads, ours=is_trace, kind="trace", force=force)
+    written = FaultsFile((), ())
     try:
         if file is None:
             mesh = _shaped(shape, devices=devices, smart=smart, reach=reach, seed=seed, relays=relays)
         else:
+            _refuse_with_file(topology=shape, devices=devices, smart=smart)
             mesh = _of_document(file, reach=reach, seed=seed, relays=relays)
         radio = RadioSettings(
             hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
@@ -114,10 +139,15 @@ def sim(
         )
         settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm)
         run_ms = minutes * 60_000.0
-        schedule = _read_schedule(faults) + _crashing(mesh.topology, crash, run_ms, seed)
+        written = FaultsFile((), ()) if faults is None else _read_faults(faults, run_ms)
+        schedule = written.schedule + _crashing(mesh.topology, crash, run_ms, seed)
         schedule += _drawn(mesh.topology, random or [], run_ms, seed)
         report = _run(mesh, settings, schedule, minutes=minutes, seed=seed, joined=joined, trace_file=trace)
-    except (TopologyError, ScheduleError, OSError) as error:
+    except ScheduleError as error:
+        fail(_located(error, faults, written))
+    except OSError as error:
+        fail(f"cannot write {error.filename}: {error.strerror}")
+    except TopologyError as error:
         fail(str(error))
     if json:
         print_json(report)
@@ -125,18 +155,38 @@ def sim(
         show(report, schedule)
 
 
+def _refuse_with_file(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            fail(f"--{name} is for a mesh without a FILE: a document says itself what there is")
+
+
 class _Mesh(NamedTuple):
     topology: Topology
     membership: MembershipSettings
     hop_ms: float
     devices: dict[DeviceId, DeviceSpec]
+    plan: Plan | None = None
+    epoch_ms: float = 0.0
 
 
 def _shaped(
-    shape: Shape, *, devices: int, smart: float, reach: float | None, seed: int, relays: Relays
+    shape: Shape | None,
+    *,
+    devices: int | None,
+    smart: float | None,
+    reach: float | None,
+    seed: int,
+    relays: Relays,
 ) -> _Mesh:
-    spacings = REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM
-    topology = make_topology(shape, devices=devices, smart=smart, seed=seed, reach=spacings, relays=relays)
+    topology = make_topology(
+        Shape.GRID if shape is None else shape,
+        devices=_DEVICES if devices is None else devices,
+        smart=_SMART if smart is None else smart,
+        seed=seed,
+        reach=REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM,
+        relays=relays,
+    )
     return _Mesh(topology, MembershipSettings(), HOP_MS, {})
 
 
@@ -145,23 +195,50 @@ def _of_document(file: Path, *, reach: float | None, seed: int, relays: Relays) 
     if not deployment.nodes:
         fail(f"{file} names no nodes: there is nothing to run")
     reach_mm = None if reach is None else round(reach * 1000)
-    topology = topology_of_plan(plan_of(deployment), reach_mm=reach_mm, relays=relays)
+    plan = plan_of(deployment)
+    name = deployment.name or file.name
+    topology = topology_of_plan(plan, name=name, reach_mm=reach_mm, relays=relays)
     settings = deployment.settings
     membership = MembershipSettings(period_ms=settings.membership_period_ms)
-    return _Mesh(topology, membership, settings.hop_ms, device_specs(deployment, seed))
+    specs = device_specs(deployment, seed)
+    return _Mesh(topology, membership, settings.hop_ms, specs, plan, settings.epoch_ms)
 
 
-def _read_schedule(file: Path | None) -> Schedule:
-    if file is None:
-        return Schedule()
+def _read_faults(file: Path, run_ms: float) -> FaultsFile:
+    """The faults of a file; says so where some will not happen."""
     try:
-        return parse_schedule(file.read_text(encoding="utf-8"))
-    except (ScheduleError, UnicodeDecodeError) as error:
-        fail(f"{file}: {error}")
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        fail(f"{file}: there is no such file")
+    except OSError as error:
+        fail(f"{file}: cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        fail(f"{file}: cannot be read: it is not a text in UTF-8")
+    written = parse_faults(text)
+    late = sum(fault.at_ms > run_ms for fault in written.faults)
+    if not written.faults:
+        err.print(f"{file}: warning: there are no faults in it", markup=False)
+    elif late:
+        after = f"after the end of the run ({run_ms / 1000:g} s): they will not happen"
+        err.print(f"{file}: warning: {late} of {len(written.faults)} faults come {after}", markup=False)
+    return written
+
+
+def _located(error: ScheduleError, file: Path | None, written: FaultsFile) -> str:
+    """What is wrong with a schedule, with the file and the line where they are known."""
+    place = written.place_of(error.fault)
+    if place is not None:
+        number, line = place
+        return f"{file}:{line}: fault {number}: {error}" if line else f"{file}: fault {number}: {error}"
+    if file is None or error.fault is not None:
+        return str(error)
+    return f"{file}:{error.line}: {error}" if error.line else f"{file}: {error}"
 
 
 def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Schedule:
     """Spread over the middle half of the run, so that the first minutes settle and the last detect."""
+    if count > len(topology.nodes):
+        fail(f"--crash {count}: there are only {len(topology.nodes)} nodes")
     nodes = stream(seed, "crashing nodes").sample(sorted(topology.nodes), count)
     return crashes(nodes, first_ms=run_ms / 4, every_ms=run_ms / 2 / max(1, count))
 
@@ -207,11 +284,22 @@ def _run(
             devices=mesh.devices,
             trace=None if trace_file is None else Trace(stack.enter_context(trace_file.open("wb"))),
         )
-        if not err.is_terminal:
-            simulation.run(minutes=minutes)
-        else:
+        groups = None
+        if mesh.plan is not None:
+            groups = EpochGroups(simulation.world, mesh.plan, mesh.epoch_ms)
+        watch = GroupWatch(simulation.world, groups)
+        bar = None
+        if err.is_terminal:
             columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
             bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
-            task = bar.add_task("", total=minutes * 60_000.0)
-            simulation.run(minutes=minutes, progress=lambda now_ms: bar.update(task, completed=now_ms))
-        return simulation.report()
+            bar.add_task("", total=minutes * 60_000.0)
+
+        def each_second(now_ms: float) -> None:
+            watch.look()
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=now_ms)
+
+        simulation.run(minutes=minutes, progress=each_second)
+        return msgspec.structs.replace(
+            simulation.report(), without_majority=watch.without_majority(), splits=watch.splits()
+        )

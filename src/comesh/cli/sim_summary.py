@@ -1,21 +1,29 @@
 """The summary of a simulation, for people."""
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
 from comesh.cli.terminal import out
+from comesh.core.ids import NodeId
 from comesh.sim.faults import Schedule
+from comesh.sim.group_watch import Span
 from comesh.sim.report import Report, Spread
 from comesh.sim.watch import Detection
 
 _MOST_LINES = 20
 """Of faults, detections and stops; --json has all."""
+_MOST_PARTS = 6
+_MOST_NAMES = 6
 
 
 def show(report: Report, schedule: Schedule) -> None:
     out.print(
-        f"{report.topology}: {report.nodes} nodes among {report.stations} stations, seed {report.seed}",
+        f"{report.topology}: {report.nodes} nodes among {report.stations} stations, seed {report.seed} "
+        "(a station is a place with a radio: a node's, a device's, or both)",
         markup=False,
     )
+    out.print("Runs membership and device traffic only: groups and routines come later.")
     faster = f", {report.simulated_s / report.cpu_s:.1f} times real time" if report.cpu_s > 0 else ""
     out.print(
         f"{report.simulated_s:g} s simulated in {report.cpu_s:.2f} s of CPU{faster}; {report.events} events"
@@ -27,6 +35,7 @@ def show(report: Report, schedule: Schedule) -> None:
     out.print(f"hop by hop, transmitted per node:    {_rates(report.hop_by_hop_bytes_per_s)}")
     out.print()
     _show_membership(report)
+    _show_reach(report)
     if report.trace_digest is not None:
         out.print(f"trace {report.trace_digest}")
 
@@ -66,6 +75,40 @@ def _show_membership(report: Report) -> None:
     _show_lines("stopped by themselves", stops)
 
 
+def _show_reach(report: Report) -> None:
+    """Whether groups could have acted, and when running nodes could not reach each other."""
+    weak = report.without_majority
+    if weak is not None:
+        lines = [f"{group} had no majority {_when(spans)}" for group, spans in weak.items() if spans]
+        if len(lines) < len(weak):
+            sound = ", ".join(group for group in weak if not weak[group])
+            lines.append(f"a majority ran and could reach each other throughout: {sound}")
+        _show_lines("groups", lines, count=len(weak))
+    splits = []
+    for split in report.splits:
+        span = _when((Span(split.from_s, split.to_s),))
+        parts = " | ".join(_some(part) for part in split.parts[:_MOST_PARTS])
+        more = f" | and {len(split.parts) - _MOST_PARTS} more" if len(split.parts) > _MOST_PARTS else ""
+        splits.append(f"{len(split.parts)} parts {span}: {parts}{more}")
+    _show_lines("running nodes were split into parts that could not reach each other", splits)
+
+
+def _when(spans: Sequence[Span]) -> str:
+    """`from 30.0 s to 43.0 s, from 50.0 s to the end`"""
+    shown = [
+        f"from {span.from_s:.1f} s to " + ("the end" if span.to_s is None else f"{span.to_s:.1f} s")
+        for span in spans[:_MOST_PARTS]
+    ]
+    more = [f"and {len(spans) - _MOST_PARTS} times more"] if len(spans) > _MOST_PARTS else []
+    return ", ".join(shown + more)
+
+
+def _some(nodes: Sequence[NodeId]) -> str:
+    if len(nodes) <= _MOST_NAMES:
+        return ", ".join(nodes)
+    return f"{', '.join(nodes[: _MOST_NAMES - 1])} and {len(nodes) - _MOST_NAMES + 1} more"
+
+
 def _told(detection: Detection) -> str:
     what = f"{detection.crashed_at_ms / 1000:.3f} s  {detection.node}: "
     if detection.first_after_ms is None or detection.last_after_ms is None:
@@ -75,10 +118,10 @@ def _told(detection: Detection) -> str:
     return what + (" (it came back)" if detection.over else "")
 
 
-def _show_lines(title: str, lines: list[str]) -> None:
+def _show_lines(title: str, lines: list[str], count: int | None = None) -> None:
     if not lines:
         return
-    out.print(f"{title}: {len(lines)}")
+    out.print(f"{title}: {len(lines) if count is None else count}")
     for line in lines[:_MOST_LINES]:
         out.print(f"  {line}", markup=False)
     if len(lines) > _MOST_LINES:

@@ -1,6 +1,7 @@
 """The simulator: runs the pure core in virtual time over a mesh with faults. See docs/simulator.md."""
 
-from comesh.sim.faults import Schedule, parse_schedule
+from comesh.sim.fault_files import parse_schedule
+from comesh.sim.faults import Schedule
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report

@@ -1,19 +1,17 @@
 """A deployment document brought to life in virtual time: its nodes as processes, its devices as virtual ones.
 
-Groups follow the clock: at each epoch every group's members are selected anew from the nodes that live,
-with the epoch before as the table, as the nodes themselves compute it.
+Groups follow the clock: `group_watch.py` says how.
 """
 
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.membership import MembershipSettings
-from comesh.core.node import Node
-from comesh.core.selection import Selector
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.outlook import Members
 from comesh.deployment.planning import plan_of
 from comesh.sim.document_devices import device_specs
 from comesh.sim.faults import Fault, Schedule
+from comesh.sim.group_watch import EpochGroups
 from comesh.sim.injection import inject
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
@@ -25,7 +23,6 @@ class Building:
     def __init__(self, deployment: Deployment, *, seed: int) -> None:
         self.deployment = deployment
         self.plan = plan_of(deployment)
-        self.selector = Selector(self.plan)
         self.simulation = Simulation(
             topology_of_plan(self.plan),
             seed=seed,
@@ -34,34 +31,31 @@ class Building:
             devices=device_specs(deployment, seed),
         )
         self.world = self.simulation.world
-        self.groups: Members = {group: self.plan.genesis[group] for group in self.selector.groups}
-        self._epoch = 0
+        self._groups = EpochGroups(self.world, self.plan, deployment.settings.epoch_ms)
+
+    @property
+    def groups(self) -> Members:
+        """The members of each group in this epoch."""
+        return self._groups.members
 
     @property
     def epoch(self) -> int:
-        return int(self.world.now_ms // self.deployment.settings.epoch_ms)
+        return self._groups.epoch
 
     def run(self, seconds: float) -> None:
         """Go on for this long, and select the groups anew where an epoch has passed."""
         self.simulation.run(seconds=seconds)
-        while self._epoch < self.epoch:
-            self._epoch += 1
-            self.groups = self.selector.select_all(self._epoch, self.living(), self.groups)
+        self._groups.follow()
 
     def happen(self, *faults: Fault) -> None:
         inject(self.world, Schedule(faults))
 
     def running(self) -> list[NodeId]:
-        return [node.id for node in self.plan.nodes if self.world.runs(node.id)]
+        return self._groups.running()
 
     def views(self) -> dict[NodeId, tuple[NodeId, ...]]:
         """Whom each running node believes to live."""
-        views: dict[NodeId, tuple[NodeId, ...]] = {}
-        for node_id in self.running():
-            process = self.world.machines[node_id].process
-            if process is not None and isinstance(process.node, Node):
-                views[node_id] = process.node.membership.living
-        return views
+        return self._groups.views()
 
     def agrees(self) -> bool:
         """Does every running node know exactly who runs?"""
@@ -70,8 +64,7 @@ class Building:
 
     def living(self) -> tuple[NodeId, ...]:
         """What most running nodes believe."""
-        views = list(self.views().values())
-        return max(views, key=views.count, default=())
+        return self._groups.living()
 
     def can_act(self, group: GroupId) -> bool:
         """Does a majority of a group's members run?"""

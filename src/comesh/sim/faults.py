@@ -6,7 +6,7 @@
 
 A fault with `for_ms` ends by itself; without it, it lasts until its opposite or the end of the run. Of
 two that overlap and set the same thing, the later one counts, and its end restores what the run began
-with. `injection.py` carries schedules out.
+with. `fault_files.py` reads schedules that people wrote, `injection.py` carries them out.
 """
 
 import io
@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 import msgspec
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.values import Value
@@ -74,7 +73,7 @@ class Pause(_Fault, frozen=True):
 
 
 class Slow(_Fault, frozen=True):
-    """Every step takes step_ms; what a step does happens at its end."""
+    """Every step of the process takes time; what a step does happens at its end."""
 
     node: NodeId
     step_ms: Milliseconds
@@ -111,7 +110,7 @@ class Duplicate(_Fault, frozen=True):
 
 
 class Reorder(_Fault, frozen=True):
-    """Messages are held up at this rate, for up to up_to_ms."""
+    """Messages are held up at this rate, for a random time."""
 
     rate: Rate
     up_to_ms: Milliseconds
@@ -139,11 +138,13 @@ class DeviceDown(_Fault, frozen=True):
 
 
 class DeviceUp(_Fault, frozen=True):
+    """The device answers and relays again."""
+
     device: DeviceId
 
 
 class DeviceSlow(_Fault, frozen=True):
-    """The device takes extra_ms more for everything."""
+    """The device takes longer for everything."""
 
     device: DeviceId
     extra_ms: Milliseconds
@@ -194,7 +195,15 @@ Fault = (
 
 
 class ScheduleError(ValueError):
-    """A text that is no schedule, or names what does not exist; str() says where and what."""
+    """A text that is no schedule, or names what does not exist; str() says where and what.
+
+    line counts from 1 in the text that was read, 0 where there is none; fault is the one that is meant.
+    """
+
+    def __init__(self, what: str, *, line: int = 0, fault: Fault | None = None) -> None:
+        super().__init__(what)
+        self.line = line
+        self.fault = fault
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,32 +223,12 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_yaml(self) -> str:
         text = io.StringIO()
-        _yaml().dump(msgspec.to_builtins(self), text)
+        yaml_format().dump(msgspec.to_builtins(self), text)
         return text.getvalue()
 
     def describe(self) -> list[str]:
         """One readable line per fault."""
         return [describe(fault) for fault in self.faults]
-
-
-def parse_schedule(text: str) -> Schedule:
-    """A schedule from JSON or YAML."""
-    try:
-        tree = _tree(text)
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise ScheduleError(f"not YAML: {error}") from error
-    try:
-        return msgspec.convert({"faults": []} if tree is None else tree, Schedule)
-    except msgspec.ValidationError as error:
-        raise ScheduleError(str(error)) from error
-
-
-def _tree(text: str) -> object:
-    """JSON is nearly YAML, but for a few odd characters: so it is tried first."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return _yaml().load(text)
 
 
 def describe(fault: Fault) -> str:
@@ -257,7 +246,8 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _yaml() -> YAML:
+def yaml_format() -> YAML:
+    """How schedules are read and written: plain values, one line per fault."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it is annotated as None

@@ -214,7 +214,8 @@ def _check(world: World, fault: Fault) -> None:
             if fault.station is not None:
                 _known(fault, "station", fault.station, [*topology.nodes, *topology.devices])
                 if topology.station(fault.station) == topology.nodes[fault.node]:
-                    raise ScheduleError(f"{_told(fault)}: the copy needs another station than its own")
+                    told = f"{_told(fault)}: the copy needs another station than its own"
+                    raise ScheduleError(told, fault=fault)
         case Crash() | Restart() | Leave() | Pause() | Slow() | Skew() | Drift():
             _known(fault, "node", NodeId(fault.node.split(".copy")[0]), topology.nodes)
         case PowerLoss() | PowerBack():
@@ -238,8 +239,8 @@ def _known(fault: Fault, what: str, name: str, names: Iterable[str]) -> None:
         return
     near = difflib.get_close_matches(name, candidates, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ScheduleError(f"{_told(fault)}: unknown {what} {name!r}{hint}")
+    raise ScheduleError(f"{_told(fault)}: unknown {what} {name!r}{hint}", fault=fault)
 
 
 def _told(fault: Fault) -> str:
-    return f"{type(fault).__name__} at {fault.at_ms:g} ms"
+    return f"{type(fault).__struct_config__.tag} at {fault.at_ms / 1000:g} s"

@@ -61,6 +61,7 @@ class Radio:
         self._relays = np.array(topology.relays)
         self._cuts: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
         self._changed = False
+        self._routings = 0
         self._loss_draws = stream(seed, "loss")
         self._duplicate_draws = stream(seed, "duplicates")
         self._reorder_draws = stream(seed, "reordering")
@@ -101,6 +102,25 @@ class Radio:
         else:
             self._cuts.pop(number, None)
         self._changed = True
+
+    def routed(self) -> int:
+        """A number that is another one whenever who reaches whom may be."""
+        if self._changed:
+            self._reroute()
+        return self._routings
+
+    def reaches(self, source: int, destination: int) -> bool:
+        """Whether a message would find a way now, bad luck aside, to a station that is up."""
+        if self._changed:
+            self._reroute()
+        if source == destination:
+            return self.up[source]
+        return (
+            self.up[source]
+            and self.up[destination]
+            and self.routes.length(source, destination) != UNREACHABLE
+            and not self._is_cut(source, destination)
+        )
 
     def transmit(self, parcel: Parcel) -> tuple[float, ...]:
         """After how many milliseconds the parcel arrives: never, once or twice."""
@@ -169,3 +189,4 @@ class Radio:
         self.traffic.flush()
         self.routes.change(np.array(self.up), self._relays, list(self._cuts.values()))
         self._changed = False
+        self._routings += 1

@@ -59,6 +59,25 @@ class FaultClass(StrEnum):
     COPY_CARD = "copy-card"
 
 
+CLASS_MEANINGS: Final = {
+    FaultClass.CRASH: "a node crashes and restarts from its disk",
+    FaultClass.WIPE: "a node crashes and restarts from an empty disk",
+    FaultClass.LEAVE: "a node leaves in good order and comes back",
+    FaultClass.POWER: "a power domain goes out and comes back; a mesh without power domains has none",
+    FaultClass.PAUSE: "a process stands still",
+    FaultClass.SLOW: "each step of a process takes up to 200 ms",
+    FaultClass.PARTITION: "one side of a plane, or some nodes, are cut off, one way or both",
+    FaultClass.LOSS: "messages are lost at a rate of up to a half",
+    FaultClass.DUPLICATE: "messages arrive twice at a rate of up to a half",
+    FaultClass.REORDER: "messages are held up by up to 2 s, at a rate of up to a half",
+    FaultClass.SKEW: "a clock is set by up to 5 s, forward or back",
+    FaultClass.DRIFT: "a clock is fast or slow by up to 1 %",
+    FaultClass.DEVICE: "a device is down, slow or wrong",
+    FaultClass.COPY_CARD: "a second process of a node starts from a copy of its disk",
+}
+"""For people; docs/simulator.md has them too."""
+
+
 class RandomFaults(msgspec.Struct, frozen=True, kw_only=True):
     """What to draw. The run lasts run_ms, and its last quiet_ms are free of faults."""
 

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from comesh.core.ids import NodeId
+from comesh.core.ids import GroupId, NodeId
+from comesh.sim.group_watch import Span, Split
 from comesh.sim.traffic import Amount, Totals, Traffic
 from comesh.sim.watch import Detection
 from comesh.sim.world import Life, LifeChange, World
@@ -56,6 +57,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     stopped: tuple[Life, ...]
     """Processes that ended themselves, and why."""
     trace_digest: str | None
+    without_majority: dict[GroupId, tuple[Span, ...]] | None = None
+    """When each group of a document had no majority; None: there are no groups, or nobody watched."""
+    splits: tuple[Split, ...] = ()
+    """When the running nodes could not all reach each other; none also where nobody watched."""
 
 
 def traffic_by_kind(traffic: Traffic) -> tuple[KindTraffic, ...]:

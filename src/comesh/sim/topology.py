@@ -122,7 +122,9 @@ def make_topology(
     return _populate(shape, places, reach_mm=reach_mm, smart=smart, relays=relays, draws=drawing)
 
 
-def topology_of_plan(plan: Plan, *, reach_mm: int | None = None, relays: Relays = Relays.ALL) -> Topology:
+def topology_of_plan(
+    plan: Plan, *, name: str = "plan", reach_mm: int | None = None, relays: Relays = Relays.ALL
+) -> Topology:
     """The places of a plan. Without a reach, the shortest that connects them all (at least 1 mm).
 
     A device at exactly the place of a node shares its station; every node has a station of its own.
@@ -144,7 +146,7 @@ def topology_of_plan(plan: Plan, *, reach_mm: int | None = None, relays: Relays 
         if node.power_domain is not None:
             domains.setdefault(node.power_domain, []).append(node.id)
     topology = Topology(
-        name="plan",
+        name=name,
         places=tuple(places),
         reach_mm=reach_mm,
         nodes=nodes,
