@@ -18,7 +18,17 @@ def test_a_seed_is_run_and_summed_up() -> None:
     assert code == 0, output
     assert "seed 2:" in output
     assert "1 seeds" in output
+    assert "radio: hop " in output
+    assert "clocks: off by up to " in output
+    assert "Settings(" not in output
     assert "0 with a broken promise" in output
+
+
+def test_no_seed_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz_command, "_verdicts", lambda *_: iter([]))
+    code, output = run("--minutes", "1", "--json")
+    assert code == 2
+    assert "no seed was run" in output
 
 
 def test_machines_get_json() -> None:
@@ -39,7 +49,16 @@ def test_a_broken_promise_prints_its_replay(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--seeds", "x"), ("--seeds", "9-3"), ("--seeds", "1", "--minutes", "1")]
+    "arguments",
+    [
+        (),
+        ("--seeds", "x"),
+        ("--seeds", "9-3"),
+        ("--seeds", "1", "--minutes", "1"),
+        ("--minutes", "-1"),
+        ("--minutes", "0"),
+        ("--minutes", "nan"),
+    ],
 )
 def test_wrong_calls_say_what_is_expected(arguments: tuple[str, ...]) -> None:
     code, output = run(*arguments)

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from comesh.cli.terminal import Exit, err, fail, out, print_json
-from comesh.sim.swarm import Verdict, draw, run_seed
+from comesh.sim.swarm import Case, Verdict, draw, run_seed
 
 
 class Tally(msgspec.Struct):
@@ -47,6 +47,8 @@ def fuzz(
     """
     if (seeds is None) == (minutes is None):
         fail("say either --seeds A-B or --minutes M")
+    if minutes is not None and not 0 < minutes < float("inf"):
+        fail(f"--minutes {minutes:g}: expected more than 0; or say --seeds A-B")
     wanted = count(1) if seeds is None else _parse(seeds)
     total = len(wanted) if isinstance(wanted, range) else None
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
@@ -60,6 +62,8 @@ def fuzz(
                 _describe(verdict.seed)
             if verdict.broken and not json:
                 _report(verdict)
+    if not tally.seeds:
+        fail("no seed was run: the time was over before; give more --minutes, or --seeds A-B")
     if json:
         print_json(tally)
     else:
@@ -107,9 +111,32 @@ def _progress(total: int | None) -> Progress:
 def _describe(seed: int) -> None:
     case, _ = draw(seed)
     out.print(f"seed {seed}: {case.topology} of {case.nodes} nodes", markup=False)
-    out.print(f"  {case.settings}", markup=False)
+    for line in _setting_lines(case):
+        out.print(f"  {line}", markup=False)
     for line in case.faults.describe():
         out.print(f"  {line}", markup=False)
+
+
+def _setting_lines(case: Case) -> list[str]:
+    """What the radio, the clocks and membership were set to, in words."""
+    settings, radio = case.settings, case.settings.radio
+    air = [f"hop {radio.hop_ms:g} ms"]
+    rates = (
+        ("loss per hop", radio.loss_per_hop),
+        ("loss per message", radio.loss_per_message),
+        ("duplicates", radio.duplicate),
+        ("reordered", radio.reorder),
+    )
+    air += [f"{name} {100 * rate:g} %" for name, rate in rates if rate]
+    if radio.reorder:
+        air[-1] += f", held up by up to {radio.reorder_ms:g} ms"
+    return [
+        f"radio: {', '.join(air)}",
+        f"clocks: off by up to {settings.skew_ms / 1000:g} s, drift up to {settings.drift_ppm:g} ppm",
+        f"nodes start within {settings.start_spread_ms / 1000:g} s; membership probes "
+        + ("near nodes more often" if case.membership.spatial else "all nodes alike"),
+        f"faults: {len(case.faults.faults)}",
+    ]
 
 
 def _report(verdict: Verdict) -> None:

@@ -4,6 +4,9 @@ A command is the function of the same name in the module of the same name, impor
 a small computer should not load the simulator to check a document.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +15,24 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from comesh import __version__
-from comesh.cli.terminal import Exit, err, out
+from comesh.cli.terminal import Exit, drop_output, err, out
 
 COMMANDS = ("demo", "new", "validate", "plan", "sim", "fuzz", "schema")
+
+
+@contextmanager
+def _ending_well_if_cut_short() -> Iterator[None]:
+    """Output that a closed pipe cuts (`comesh plan FILE | head -1`) is a success: click would end with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
+        raise typer.Exit(int(Exit.OK)) from None
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            drop_output()
 
 
 class Commands(TyperGroup):
@@ -29,6 +47,14 @@ class Commands(TyperGroup):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.command(cmd_name)(getattr(import_module(f"comesh.cli.{cmd_name}"), cmd_name))
         return get_command(alone)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _ending_well_if_cut_short():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _ending_well_if_cut_short():
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -62,5 +88,3 @@ def main() -> None:
     except KeyboardInterrupt:
         err.print("stopped")
         raise SystemExit(int(Exit.INTERRUPTED)) from None
-    except BrokenPipeError:
-        raise SystemExit(int(Exit.OK)) from None

@@ -4,6 +4,8 @@ Exit codes: 0 it worked; 1 it ran, and the answer is no (a document with mistake
 2 it was called wrongly or could not run (a missing file, an unknown option); 130 stopped by Ctrl-C.
 """
 
+import os
+import sys
 from enum import IntEnum
 from typing import NoReturn
 
@@ -11,8 +13,15 @@ import msgspec
 import typer
 from rich.console import Console
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _Terminal(Console):
+    def on_broken_pipe(self) -> None:
+        """Nobody reads on (`| head -1`): told to the entry point, where rich would end with 1."""
+        raise BrokenPipeError
+
+
+out = _Terminal(highlight=False, soft_wrap=True)
+err = _Terminal(stderr=True, highlight=False, soft_wrap=True)
 """Colour only on terminals, and NO_COLOR is honoured: rich sees to both."""
 
 
@@ -27,6 +36,16 @@ def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
     """End with one plain line on standard error: what happened, where, what to do."""
     err.print(f"comesh: {what}", markup=False)
     raise typer.Exit(int(code))
+
+
+def drop_output() -> None:
+    """Nobody reads standard output any more: what is still to come goes nowhere, also at the very end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # a standard output that is no file, as in tests
+        pass
 
 
 def print_json(answer: object) -> None:
