@@ -165,3 +165,94 @@ def test_columns_are_those_of_the_values() -> None:
     ):
         [problem] = check(changed(old, new)).problems
         assert (problem.line, problem.column) == (line, column), new
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        (
+            'now.time >= "18:00" && now.time < "07:00"',
+            "this can never be true together with what is before it about now.time; a time over midnight is "
+            'written with ||: now.time >= "18:00" || now.time < "07:00"',
+        ),
+        ("lamp.level > 50 && lamp.on && lamp.level < 20", "this can never be true together with what is"),
+        ("lamp.level > 50 && lamp.level < 51", "this can never be true together with what is"),
+        ("lamp.level > 260", "this can never be true: lamp.level is a whole number from 0 to 100"),
+        ("lamp.level >= 0", "this is always true: lamp.level is a whole number from 0 to 100"),
+        ("lamp.level != -5", "this is always true"),
+        ("now.hour > 24", "this can never be true: now.hour is a whole number from 0 to 23"),
+        ("24 < now.hour", "this can never be true"),
+        ("lamp.on && !lamp.on", "this can never be true together"),
+        ("lamp.up || now.weekday == 'mon' && now.weekday == 'tue'", "this can never be true together"),
+        ("now.hour in [24, 25]", "this can never be true"),
+    ],
+)
+def test_what_is_never_or_always_true_is_a_warning(clause: str, expected: str) -> None:
+    outcome = check(with_routine(f"when: >-\n      {clause}"))
+    assert outcome.deployment is not None
+    [problem] = outcome.warnings
+    assert expected in str(problem)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        'now.time >= "18:00" || now.time < "07:00"',
+        'now.time >= "07:00" && now.time < "18:00"',
+        "lamp.level > 50 && lamp.level <= 51",
+        "lamp.level in [1, 99] && lamp.level > 50",
+        "lamp.level == 100",
+        "lamp.level != 0 && lamp.on == false && !(lamp.level > 5)",
+        "now.weekday != 'mon' && now.weekday != 'tue'",
+        "(lamp.on ? lamp.level : 3) > 260",
+        "lamp.level + 1 > 260",
+    ],
+)
+def test_what_can_be_true_and_false_is_no_warning(clause: str) -> None:
+    assert told(with_routine(f"when: >-\n      {clause}")) == []
+
+
+def test_a_bare_event_is_no_warning() -> None:
+    assert told(with_routine("on_event: button.press")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "[2m, 0m]",
+            "[4m, 6m, 1,5m]",
+            "a place has two or three lengths, and here are 4; "
+            "write a decimal point in place of a comma: 1.5m",
+        ),
+        ("[2m, 0m]", "[7m]", "a place has two or three lengths, and here is 1; write [x, y, z]"),
+        ("[2m, 0m]", "['1,5m', 0m]", "'1,5m' is not a length; write a decimal point: 1.5m"),
+        ("{f: 1}", "{epoch: '1,5m'}", "'1,5m' is not a duration; write a decimal point: 1.5m"),
+        ("{f: 1}", "{location: [47.4, 8.5]}", "write {latitude: 47.4, longitude: 8.5}"),
+        ("{f: 1}", "{lease: 2m}", "settings.lease: 10 leases of 2m are longer than an epoch of 1m; at most 6s"),
+        ("range: [0, 100]}}\n    c", "range: [0.2, 0.8]}}\n    c", "no whole number is in the range"),
+        (
+            "      - {device: lamp, command: switch, argument: true}",
+            "      {device: lamp, command: switch, argument: true}",
+            "expected a list, got a mapping; write '- ' before each entry, or [ and ] around it",
+        ),
+    ],
+)  # fmt: skip
+def test_values(old: str, new: str, expected: str) -> None:
+    [problem] = told(changed(old, new))
+    assert expected in problem
+
+
+def test_a_place_far_from_the_rest_is_a_warning() -> None:
+    [problem] = check(changed("[2m, 0m]", "[7km, 0m]")).warnings
+    assert problem.what == "is 7 km away from the middle of the deployment"
+    lines = [f"  n{n}: {{place: [{n % 2 * 5000 + n}m, 0m]}}\n" for n in range(30)]
+    assert told("nodes:\n" + "".join(lines)) == []
+
+
+def test_f_0_is_a_warning_with_any_number_of_nodes_and_advises_f_1() -> None:
+    [problem] = told("settings: {f: 0}\nnodes: {a: {place: [0m, 0m]}}\n")
+    assert problem.endswith("stands still when its one node fails; have 3 nodes, and set f: 1")
+    text = SMALL.replace("{f: 1}", "{f: 0}").replace("[0m, 0m]}", "[0m, 0m], power_domain: x}")
+    text = text.replace("[1m, 0m]}", "[1m, 0m], power_domain: x}")
+    assert {problem.fix for problem in check(text).problems} == {"set f: 1"}

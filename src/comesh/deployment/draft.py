@@ -31,6 +31,8 @@ class Draft(msgspec.Struct, kw_only=True):
     nodes: dict[str, Node] = {}
     devices: dict[str, Device] = {}
     routines: dict[str, Routine] = {}
+    own_settings: frozenset[str] = frozenset()
+    """The settings that the document gives itself."""
     unreadable: set[tuple[str, str]] = set()
     """(section, id) of entries that are there but could not be read at all."""
     broken: set[Path] = set()
@@ -79,6 +81,7 @@ def draft_of(data: dict[str, Any], replaced: set[Path]) -> tuple[Draft, list[Com
         found.append(complain("name", what=f"expected a text, got {quote(name)}", fix="put it in quotes"))
     own_settings = {} if data.get("settings") is None else data["settings"]
     draft.settings = _repaired(Settings, own_settings, ("settings",), draft, found) or Settings()
+    draft.own_settings = frozenset(own_settings) if isinstance(own_settings, dict) else frozenset()
     draft.nodes = _entries(Node, data, "nodes", draft, found)
     draft.devices = _entries(Device, data, "devices", draft, found)
     draft.routines = _entries(Routine, data, "routines", draft, found)

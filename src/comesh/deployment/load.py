@@ -118,7 +118,7 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
 
 
 def _once(problems: list[Problem]) -> list[Problem]:
-    """One mistake in an anchor is one mistake, wherever it is used; the first of its places stands for all."""
+    """One mistake in an anchor is one mistake, wherever it is used; the first place stands for all."""
     alike: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         place = (problem.line, problem.column) if problem.line else (problem.path,)

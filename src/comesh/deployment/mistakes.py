@@ -103,6 +103,8 @@ def _wrong_type(value: Any, error: ErrorDetails) -> tuple[str, str]:
         fix = "in YAML 1.2 yes, no, on and off are texts"
     if expected == "a text" and isinstance(value, bool | int | float):
         fix = "put it in quotes"
+    if expected == "a list" and isinstance(value, dict):
+        fix = "write '- ' before each entry, or [ and ] around it"
     if expected == "a mapping" and isinstance(value, str) and (glued := GLUED.fullmatch(value)):
         fix = f"a space is missing after the ':': write {glued[1]}: {shorten(glued[2])}"
     got = "it is empty" if value is None else f"got {quote(value)}"

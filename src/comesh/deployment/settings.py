@@ -103,6 +103,15 @@ class Location(DocumentModel):
     latitude: Annotated[Number, Field(ge=-90, le=90)] = Field(description="Degrees, north positive.")
     longitude: Annotated[Number, Field(ge=-180, le=180)] = Field(description="Degrees, east positive.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _not_a_pair(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            numbers = [quote(item) for item in value] if len(value) == 2 else ["47.4", "8.5"]
+            fix = f"write {{latitude: {numbers[0]}, longitude: {numbers[1]}}}"
+            raise WrongError("a location is a mapping", fix)
+        return value
+
 
 class Settings(DocumentModel):
     """What holds for the whole deployment."""

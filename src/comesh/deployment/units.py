@@ -8,7 +8,7 @@ Exact decimals, no floats: `0.1m` is 100 mm on every machine. A bare number is r
 import re
 from decimal import Decimal
 
-from comesh.deployment.problems import WrongError, quote
+from comesh.deployment.problems import WrongError, quote, shorten
 
 DURATION_PATTERN = r"^(\d+(\.\d+)? ?(d|h|min|m|s|ms) ?)+$"
 LENGTH_PATTERN = r"^[+-]?\d+(\.\d+)? ?(km|m|cm|mm)$"
@@ -52,6 +52,7 @@ def parse_duration_ms(value: object) -> int:
         total += Decimal(part.group(1)) * unit_ms
         end = part.end()
     if end == 0 or end != len(text):
+        _refuse_comma(text, "duration")
         raise WrongError(
             f"{quote(value)} is not a duration", "write it with its unit, such as 500ms, 60s, 2m or 1h30m"
         )
@@ -70,6 +71,7 @@ def parse_length_mm(value: object) -> int:
     if isinstance(value, str) and len(value) <= _MAX_CHARACTERS:
         found = _LENGTH.fullmatch(value.strip())
     if found is None:
+        _refuse_comma(value, "length")
         raise WrongError(
             f"{quote(value)} is not a length", "write it with its unit, such as 4.5m, 120cm or 350mm"
         )
@@ -79,6 +81,12 @@ def parse_length_mm(value: object) -> int:
     if abs(length_mm) > MAX_LENGTH_MM:
         raise WrongError(f"'{found.group(0)}' is more than 100 km from the origin")
     return int(length_mm)
+
+
+def _refuse_comma(value: object, kind: str) -> None:
+    if isinstance(value, str) and re.search(r"[0-9],[0-9]", value):
+        better = shorten(value.replace(",", "."))
+        raise WrongError(f"{quote(value)} is not a {kind}", f"write a decimal point: {better}")
 
 
 def show_duration(duration_ms: int) -> str:

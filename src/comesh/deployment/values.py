@@ -6,6 +6,7 @@ are possible; the long form is a mapping with type or values, and range and unit
 
 import math
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -63,10 +64,20 @@ def parse_place(value: object) -> Place:
             return Place(*(parse_length_mm(item) for item in value))
         case dict() if {"x", "y"} <= value.keys() <= {"x", "y", "z"}:
             return Place(*(parse_length_mm(value[axis]) for axis in _AXES if axis in value))
+        case list():
+            raise WrongError(*_wrong_count(value))
         case _:
             raise WrongError(
                 f"{quote(value)} is not a place", "write [x, y, z] such as [4.5m, 2m, 3m]; z may be left out"
             )
+
+
+def _wrong_count(items: list[object]) -> tuple[str, str]:
+    what = f"a place has two or three lengths, and here {'is' if len(items) == 1 else 'are'} {len(items)}"
+    for one, other in pairwise(items):
+        if isinstance(one, int) and isinstance(other, str) and other[:1].isdigit():
+            return what, f"write a decimal point in place of a comma: {one}.{other}"
+    return what, "write [x, y, z] such as [4.5m, 2m, 3m]; z may be left out"
 
 
 PlaceField = Annotated[Place, BeforeValidator(parse_place), WithJsonSchema(_PLACE_SCHEMA)]
@@ -131,6 +142,8 @@ class ValueType(DocumentModel):
                 raise WrongError("only numbers have a range", "remove range, or set type: int or type: float")
             if self.range[0] >= self.range[1]:
                 raise WrongError("the range is empty", "write the lowest number first")
+            if self.kind is Kind.INT and math.ceil(self.range[0]) > math.floor(self.range[1]):
+                raise WrongError("no whole number is in the range", "widen it, or set type: float")
         return self
 
     @property

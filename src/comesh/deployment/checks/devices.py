@@ -9,9 +9,15 @@ from comesh.deployment.id_names import find, legal_names
 from comesh.deployment.model import Command, Device
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote, warn
 from comesh.deployment.secret_names import literal_secrets
+from comesh.deployment.units import show_length
 
 FAR_MM = 20_000_000
 """20 km from the middle of everything else is more likely a wrong unit than a mesh."""
+FAR_TIMES = 20
+"""So is a place this many times as far away as half of the others, if there are only a few of such."""
+NEAR_MM = 500_000
+"""But not within this distance of the middle."""
+KM = 1_000_000
 
 
 def have_a_place(draft: Draft) -> Iterator[Complaint]:
@@ -40,10 +46,17 @@ def near_each_other(draft: Draft) -> Iterator[Complaint]:
     middle = Place(
         *(median_low(axis) for axis in zip(*(_axes(place) for place in places.values()), strict=True))
     )
-    for path, place in places.items():
-        far_mm = max(abs(one - other) for one, other in zip(_axes(place), _axes(middle), strict=True))
-        if far_mm > FAR_MM:
-            what = f"is {far_mm // 1_000_000} km away from the middle of the deployment"
+    far_mm = {
+        path: max(abs(one - other) for one, other in zip(_axes(place), _axes(middle), strict=True))
+        for path, place in places.items()
+    }
+    usual_mm = max(median_low(far_mm.values()) * FAR_TIMES, NEAR_MM)
+    astray = [path for path in places if far_mm[path] > usual_mm]
+    few = len(astray) <= max(1, len(places) // 10)
+    for path in places:
+        if far_mm[path] > FAR_MM or (few and path in astray):
+            away = show_length(far_mm[path]) if far_mm[path] < KM else f"{round(far_mm[path] / KM)} km"
+            what = f"is {away} away from the middle of the deployment"
             yield warn(*path, "place", what=what, fix="is the unit right?")
 
 

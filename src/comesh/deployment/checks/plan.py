@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from comesh.core.selection.planning import PlanningError
+from comesh.deployment.checks.settings import survive_one
 from comesh.deployment.model import Deployment
 from comesh.deployment.outlook import WARNED_EPOCHS, domain_losses, domain_warnings, forecast
 from comesh.deployment.planning import plan_of
@@ -20,4 +21,6 @@ def outages(deployment: Deployment) -> Iterator[Complaint]:
     stopping = [loss for loss in losses if loss.stops]
     for loss, sentence in zip(stopping, domain_warnings(plan), strict=True):
         what, _, fix = sentence.partition("; ")
+        if deployment.settings.f == 0:
+            fix = survive_one(len(deployment.nodes))
         yield warn("nodes", loss.nodes[0], "power_domain", what=what, fix=fix)

@@ -26,9 +26,14 @@ def enough_nodes(draft: Draft) -> Iterator[Complaint]:
         what = f"f: {f} needs groups of {2 * f + 1} nodes, but there are only {count}"
         possible = (count - 1) // 2
         yield complain("settings", "f", what=what, fix=f"set f: {possible}, or have {2 * f + 1} nodes")
-    elif f == 0 and count >= 3:
+    elif f == 0:
         what = "f: 0 means that each cluster stands still when its one node fails"
-        yield warn("settings", "f", what=what, fix="set f: 1")
+        yield warn("settings", "f", what=what, fix=survive_one(count))
+
+
+def survive_one(nodes: int) -> str:
+    """What to do in place of f: 0."""
+    return "set f: 1" if nodes >= 3 else "have 3 nodes, and set f: 1"
 
 
 def times_fit(draft: Draft) -> Iterator[Complaint]:
@@ -48,7 +53,12 @@ def times_fit(draft: Draft) -> Iterator[Complaint]:
     if not draft.sound("settings", "epoch"):
         return
     epoch = shown(settings.epoch_ms)
-    if draft.sound("settings", "lease") and settings.epoch_ms < LEASES_PER_EPOCH * settings.lease_ms:
+    short = draft.sound("settings", "lease") and settings.epoch_ms < LEASES_PER_EPOCH * settings.lease_ms
+    if short and "lease" in draft.own_settings and "epoch" not in draft.own_settings:
+        what = f"{LEASES_PER_EPOCH} leases of {shown(settings.lease_ms)} are longer than an epoch of {epoch}"
+        fix = f"at most {shown(settings.epoch_ms // LEASES_PER_EPOCH)}, or lengthen epoch"
+        yield complain("settings", "lease", what=what, fix=fix)
+    elif short:
         what = f"an epoch of {epoch} is shorter than {LEASES_PER_EPOCH} leases of {shown(settings.lease_ms)}"
         fix = f"at least {shown(LEASES_PER_EPOCH * settings.lease_ms)}, or shorten lease"
         yield complain("settings", "epoch", what=what, fix=fix)

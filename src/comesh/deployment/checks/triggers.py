@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from comesh.deployment.checks.settings import zone_exists
+from comesh.deployment.clause_parser import parse
+from comesh.deployment.clause_ranges import doubts
 from comesh.deployment.clause_types import Readings
 from comesh.deployment.clauses import (
     Clause,
@@ -16,7 +18,7 @@ from comesh.deployment.clauses import (
 from comesh.deployment.draft import Draft
 from comesh.deployment.id_names import suggested_id
 from comesh.deployment.model import Routine
-from comesh.deployment.problems import Complaint, Path, WrongError, complain, quote
+from comesh.deployment.problems import Complaint, Path, Severity, WrongError, complain, quote
 from comesh.deployment.schedules import At, SunTime, next_instant, schedule_of
 from comesh.deployment.values import ValueType
 
@@ -82,6 +84,7 @@ def _when_fits(draft: Draft, source: str, readings: Readings, path: Path) -> Ite
             yield complain(*path, what=what, fix=f"write on_event: {device}.{reading} in place of when")
     if not clause.reads:
         yield complain(*path, what="the clause names no device and no time, so it never changes")
+    yield from _doubtful(source, readings, path)
 
 
 def _event_fits(draft: Draft, source: str, readings: Readings, path: Path) -> Iterator[Complaint]:
@@ -91,6 +94,15 @@ def _event_fits(draft: Draft, source: str, readings: Readings, path: Path) -> It
         yield from _mistakes(draft, wrong, path)
         return
     yield from _one_event_device(draft, clause, path)
+    yield from _doubtful(source, readings, path)
+
+
+def _doubtful(source: str, readings: Readings, path: Path) -> Iterator[Complaint]:
+    """What is true or false whatever happens."""
+    for doubt in doubts(parse(source), readings):
+        yield Complaint(
+            path=path, what=doubt.what, fix=doubt.fix, offset=doubt.offset, severity=Severity.WARNING
+        )
 
 
 def _one_event_device(draft: Draft, clause: Clause, path: Path) -> Iterator[Complaint]:
