@@ -98,6 +98,13 @@ def test_counters_out_of_range_are_refused(boot: int) -> None:
         decode(raw)
 
 
+@pytest.mark.parametrize("wait_ms", [float("nan"), float("inf"), -1.0, 1e12])
+def test_durations_that_are_none_are_refused(wait_ms: float) -> None:
+    request = Datagram(NodeId("a"), Incarnation(1, 1), 1, PingRequest(1, NodeId("b"), wait_ms, Rumours()))
+    with pytest.raises(WireError):
+        decode(encode(request))
+
+
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(WireError):
         decode(bytes([WIRE_VERSION]) + b"\x91" * 100_000 + b"\x90")

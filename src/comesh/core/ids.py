@@ -10,6 +10,8 @@ import msgspec
 
 Counter = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 """Checked when it comes from the wire."""
+DurationMs = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
+"""At most a day, and a number: checked likewise."""
 
 NodeId = NewType("NodeId", str)
 DeviceId = NewType("DeviceId", str)

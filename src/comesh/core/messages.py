@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import msgspec
 
-from comesh.core.ids import Incarnation, NodeId
+from comesh.core.ids import Counter, DurationMs, Incarnation, NodeId
 
 WIRE_VERSION = 1
 MAX_DATAGRAM_BYTES = 1_048_576
@@ -38,7 +38,7 @@ class Notice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Opaque data that rides along to everyone; of two with one key the higher version stays."""
 
     key: str
-    version: int
+    version: Counter
     value: bytes
 
 
@@ -74,7 +74,7 @@ class PingRequest(_Message, frozen=True, tag=3):
 
     number: int
     target: NodeId
-    wait_ms: float
+    wait_ms: DurationMs
     rumours: Rumours
 
 
@@ -103,7 +103,7 @@ class Doubled(_Message, frozen=True, tag=7):
     """A younger life of your name spoke to me heard_ago_ms ago: two processes share one name."""
 
     younger: Incarnation
-    heard_ago_ms: float
+    heard_ago_ms: DurationMs
 
 
 Message = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled

@@ -8,7 +8,18 @@ from comesh.core.events import MessageReceived
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership import MembershipSettings
 from comesh.core.membership.notices import MOST_VALUE_BYTES
-from comesh.core.messages import Ack, Doubled, Gossip, MemberState, MemberUpdate, Message, Nack, Ping, Rumours
+from comesh.core.messages import (
+    Ack,
+    Doubled,
+    Gossip,
+    MemberState,
+    MemberUpdate,
+    Message,
+    Nack,
+    Ping,
+    PingRequest,
+    Rumours,
+)
 from comesh.sim.topology import Shape
 
 
@@ -229,6 +240,31 @@ def test_strangers_and_rumours_about_strangers_are_refused_and_told() -> None:
     )
     assert [type(effect.observation) for effect in effects if hasattr(effect, "observation")] == [Refused]
     assert "stranger" not in node.membership.living
+
+
+def test_a_node_asked_to_try_itself_answers() -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    node, asker = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1])
+    request = PingRequest(7, mesh.ids[0], 100.0, Rumours())
+    (answer,) = node.step(
+        MessageReceived(
+            sender=mesh.ids[1], incarnation=asker.membership.incarnation, deployment=1, message=request
+        ),
+        5000.0,
+    )
+    assert isinstance(answer, Send)
+    assert answer.message == Ack(7, Rumours(), mesh.ids[0], node.membership.incarnation)
+
+
+def test_asking_twice_to_leave_does_not_put_it_off() -> None:
+    mesh = Mesh(4)
+    mesh.run(5)
+    leaver = mesh.ids[2]
+    for _ in range(12):
+        mesh.world.ask_to_leave(mesh.machine(leaver))
+        mesh.run(0.1)
+    assert leaver not in mesh.running()
 
 
 def test_a_lonely_node_and_a_mesh_of_two_work() -> None:

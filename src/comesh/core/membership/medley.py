@@ -59,6 +59,9 @@ have been under way, or have waited in a sleeping witness."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 
+MOST_AGO_MS = 3_600_000.0
+"""What is longer ago than this is told as this."""
+
 _WORD = (1 << 64) - 1
 
 MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled
@@ -175,6 +178,8 @@ class Medley:
             self._gossip_after(0.0, step)
 
     def on_leave(self, step: Step) -> None:
+        if self._leaving:
+            return
         self._leaving = True
         self.beliefs.table.set(self._number, self.incarnation, MemberState.LEFT)
         self._announce(step)
@@ -219,7 +224,9 @@ class Medley:
         if event.incarnation.life < known.life:
             heard_ms = table.heard_ms[sender]
             if asks and heard_ms > float("-inf"):
-                step.send(event.sender, self.incarnation, Doubled(known, step.now_ms - heard_ms))
+                step.send(
+                    event.sender, self.incarnation, Doubled(known, min(step.now_ms - heard_ms, MOST_AGO_MS))
+                )
             elif asks:
                 self._tell(event.sender, table.update(sender), step)
             return False

@@ -86,11 +86,15 @@ class Prober:
 
     def on_request(self, asker: NodeId, request: PingRequest, incarnation: Incarnation, step: Step) -> None:
         """Another node cannot reach a member and wants this one to try."""
+        if request.target == self._own:
+            rumours = self._beliefs.queue.take(self._beliefs.sends)
+            step.send(asker, incarnation, Ack(request.number, rumours, self._own, incarnation))
+            return
         target = self._roster.index.get(request.target)
         if target is None or len(self._probes) >= MOST_PROBES:
             step.send(asker, incarnation, Nack(request.number))
             return
-        wait_ms = min(max(request.wait_ms, 0.0), self._settings.period_ms)
+        wait_ms = min(request.wait_ms, self._settings.period_ms)
         self._ping(Probe(target, step.now_ms, wait_ms, asker, request.number), incarnation, step)
 
     def on_ack(self, sender: int, voice: Incarnation, ack: Ack, incarnation: Incarnation, step: Step) -> None:
