@@ -138,6 +138,7 @@ def test_the_picture_is_well_formed_and_names_everything(floors: int) -> None:
     texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"A & B", "<ups> & co: 1 node", "c1: 8 devices " + f"({plan.genesis[GroupId('c1')][0]})"} <= texts
     assert {node.id for node in plan.nodes} <= texts
+    assert {"from a leader to its members", "area of a cluster's devices"} <= texts
     titles = " ".join(title.text or "" for title in root.iter("{http://www.w3.org/2000/svg}title"))
     assert all(device.id in titles for device in plan.devices)
     assert sum("floor at" in (text or "") for text in texts) == (floors if floors > 1 else 0)

@@ -129,7 +129,7 @@ def draw(plan: Plan, members: Members | None = None, title: str = "") -> str:
     panel, per_pixel = _scale(floors, PANEL_PX if alone else SMALL_PANEL_PX)
     columns = 1 if alone else min(len(floors), 2 if len(floors) <= 4 else 3)
     rows = -(-len(floors) // columns)
-    legend_height = _LEGEND_LINE_PX * (len(groups) + len(scene.letter_of) + 13)
+    legend_height = _LEGEND_LINE_PX * (len(groups) + len(scene.letter_of) + 15)
     panels_height = rows * (panel[1] + _GAP_PX)
     width = _GAP_PX + columns * (panel[0] + _GAP_PX) + LEGEND_WIDTH_PX
     height = _HEADER_PX + max(panels_height, legend_height)
@@ -204,6 +204,12 @@ def _draw_floor(sheet: _Sheet, scene: _Scene, floor: _Floor, frame: _Frame) -> N
         _draw_node(sheet, scene, node, at, "" if domain is None else scene.letter_of[domain])
     for node, at in nodes.items():
         sheet.name(at, node, size=12, away_px=13, fill=INK, must=True)
+    for cluster in plan.clusters:
+        here = [devices[device] for device in cluster.devices if device in devices]
+        if here:
+            top = min(here, key=lambda point: (point.y, point.x))
+            colour = colour_of[cluster.group]
+            sheet.name(_Point(top.x, top.y - 2), cluster.group, size=13, away_px=9, fill=colour)
     for device, at in devices.items():
         sheet.name(at, device, size=9, away_px=6, fill=FAINT)
 
@@ -216,8 +222,6 @@ def _draw_area(sheet: _Sheet, points: Sequence[_Point], colour: str, group: Grou
         corners.append(_Point(corners[0].x + 0.1, corners[0].y))
     outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     sheet.add(f'<polygon points="{outline}" {style}><title>{escape(group)}</title></polygon>')
-    top = min(points, key=lambda point: (point.y, point.x))
-    sheet.name(_Point(top.x, top.y - 2), group, size=13, away_px=9, fill=colour)
 
 
 def _draw_lines(sheet: _Sheet, scene: _Scene, nodes: Mapping[NodeId, _Point]) -> None:
@@ -272,10 +276,11 @@ def _draw_legend(sheet: _Sheet, scene: _Scene, left: float, per_pixel: float) ->
             sheet.text(left + 7, y, letter, 12, text_anchor="middle", font_weight="600")
             count = sum(node.power_domain == domain for node in plan.nodes)
             sheet.text(left + 20, y, f"{domain}: {count} node{'s' if count > 1 else ''}")
-    _draw_marks_legend(sheet, left, y + 2 * _LEGEND_LINE_PX, per_pixel)
+    lines = len(plan.clusters) <= _MOST_LINED_CLUSTERS
+    _draw_marks_legend(sheet, left, y + 2 * _LEGEND_LINE_PX, per_pixel, lines=lines)
 
 
-def _draw_marks_legend(sheet: _Sheet, left: float, y: float, per_pixel: float) -> None:
+def _draw_marks_legend(sheet: _Sheet, left: float, y: float, per_pixel: float, *, lines: bool) -> None:
     sheet.text(left, y, "Marks", 13, font_weight="600")
     y += _LEGEND_LINE_PX
     sheet.add(
@@ -290,6 +295,16 @@ def _draw_marks_legend(sheet: _Sheet, left: float, y: float, per_pixel: float) -
         y += _LEGEND_LINE_PX
         sheet.add(_pip(_Point(left + 7, y - 4), FAINT, leads))
         sheet.text(left + 20, y, told)
+    if lines:
+        y += _LEGEND_LINE_PX
+        sheet.add(
+            f'<line x1="{left}" y1="{y - 4}" x2="{left + 14}" y2="{y - 4}" stroke="{FAINT}" '
+            'stroke-width="1.6"/>'
+        )
+        sheet.text(left + 20, y, "from a leader to its members")
+    y += _LEGEND_LINE_PX
+    sheet.add(f'<rect x="{left}" y="{y - 11}" width="14" height="14" rx="5" fill="{FAINT}" opacity="0.2"/>')
+    sheet.text(left + 20, y, "area of a cluster's devices")
     y += 1.6 * _LEGEND_LINE_PX
     metres = _round_metres(110 * per_pixel / 1000)
     length = metres * 1000 / per_pixel
