@@ -3,6 +3,7 @@
 import pytest
 from deployment_texts import SMALL, changed, check, told
 
+from comesh.core.ids import DeviceId
 from comesh.deployment.load import load_bytes
 from comesh.deployment.problems import WrongError
 from comesh.deployment.schedules import parse_cron, parse_days
@@ -229,7 +230,7 @@ def test_a_bare_event_is_no_warning() -> None:
         ("[2m, 0m]", "['1,5m', 0m]", "'1,5m' is not a length; write a decimal point: 1.5m"),
         ("{f: 1}", "{epoch: '1,5m'}", "'1,5m' is not a duration; write a decimal point: 1.5m"),
         ("{f: 1}", "{location: [47.4, 8.5]}", "write {latitude: 47.4, longitude: 8.5}"),
-        ("{f: 1}", "{lease: 2m}", "settings.lease: 10 leases of 2m are longer than an epoch of 1m; at most 6s"),
+        ("{f: 1}", "{lease: 2m}", "lease: 10 leases of 2m are longer than an epoch of 1m; at most 6s"),
         ("range: [0, 100]}}\n    c", "range: [0.2, 0.8]}}\n    c", "no whole number is in the range"),
         (
             "      - {device: lamp, command: switch, argument: true}",
@@ -256,3 +257,28 @@ def test_f_0_is_a_warning_with_any_number_of_nodes_and_advises_f_1() -> None:
     text = SMALL.replace("{f: 1}", "{f: 0}").replace("[0m, 0m]}", "[0m, 0m], power_domain: x}")
     text = text.replace("[1m, 0m]}", "[1m, 0m], power_domain: x}")
     assert {problem.fix for problem in check(text).problems} == {"set f: 1"}
+
+
+def toggling(command: str) -> str:
+    return changed("      switch:", f"      toggle: {{{command}}}\n      switch:")
+
+
+def test_a_command_may_toggle() -> None:
+    outcome = check(toggling("toggles: on").replace("command: switch, argument: true", "command: toggle"))
+    assert outcome.problems == () and outcome.deployment is not None
+    assert not outcome.deployment.devices[DeviceId("lamp")].commands["toggle"].idempotent
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("toggles: no", "commands.toggle.toggles: the device has no reading 'no'; known: level, on"),
+        ("toggles: level", "only true or false can be toggled, and 'level' is a whole number from 0 to 100"),
+        ("toggles: on, sets: {on: true}", "a command either sets or toggles; remove one of them"),
+        ("toggles: on, argument: int", "a command that toggles takes no argument"),
+        ("toggles: on, idempotent: true", "toggling twice is not toggling once; remove idempotent"),
+    ],
+)
+def test_what_cannot_toggle(command: str, expected: str) -> None:
+    [problem] = told(toggling(command))
+    assert expected in problem

@@ -144,3 +144,9 @@ def test_odd_types_get_values_that_fit_and_can_be_sent(type_: object) -> None:
 def test_behaviour_follows_the_seed() -> None:
     deployment = document(OFFICE)
     assert device_specs(deployment, 1) == device_specs(deployment, 1) != device_specs(deployment, 2)
+
+
+def test_a_command_that_toggles_does() -> None:
+    device = {"readings": {"lit": "bool"}, "on": "a", "commands": {"flip": {"toggles": "lit"}}}
+    deployment = Deployment.model_validate({"devices": {"lamp": device}})
+    assert device_specs(deployment, 1)[DeviceId("lamp")].commands["flip"].toggles == "lit"

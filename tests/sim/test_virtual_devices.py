@@ -245,3 +245,14 @@ def test_a_command_sets_only_readings_that_there_are() -> None:
     for sets in ("level", {"level": 1}):
         with pytest.raises(ValueError, match="command dim sets level, which is no reading"):
             DeviceSpec(commands={"dim": CommandSpec(sets=sets)})
+
+
+def test_a_command_toggles_what_is_so() -> None:
+    spec = DeviceSpec(
+        sources={"on": Script(((0.0, False), (100.0, True)))}, commands={"toggle": CommandSpec(toggles="on")}
+    )
+    devices = VirtualDevices({D0: 0}, {D0: spec}, 1)
+    shown = [devices.answer(Request(D0, call, "toggle"), NodeId("n0"), 150.0 + call) for call in range(3)]
+    assert [reply.readings["on"] for reply in shown if reply is not None] == [False, True, False]
+    with pytest.raises(ValueError, match="command toggle sets on, which is no reading"):
+        DeviceSpec(commands={"toggle": CommandSpec(toggles="on")})

@@ -98,6 +98,19 @@ class Command(DocumentModel):
         description="What it changes, for reading back and undo: the reading that becomes the argument, or "
         "readings with their new values.",
     )
+    toggles: Text | None = Field(
+        default=None,
+        description="The bool reading that it turns into its opposite; such a command is not idempotent.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _toggling_twice_is_not_once(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or value.get("toggles") is None:
+            return value
+        if value.get("idempotent") is True:
+            raise WrongError("toggling twice is not toggling once", "remove idempotent")
+        return {**value, "idempotent": value.get("idempotent", False)}
 
 
 class Device(DocumentModel):

@@ -24,6 +24,8 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     sets: str | dict[str, Value] | None = None
     """The reading that becomes the argument, or readings with their new values."""
+    toggles: str | None = None
+    """The reading that becomes its opposite."""
     takes_ms: float = 0.0
     """How long acting takes: readings change at its end, and then the answer leaves."""
 
@@ -40,6 +42,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         for name, command in self.commands.items():
             targets = {command.sets} if isinstance(command.sets, str) else set(command.sets or ())
+            targets |= set() if command.toggles is None else {command.toggles}
             unknown = sorted(targets - set(self.sources))
             if unknown:
                 raise ValueError(f"command {name} sets {unknown[0]}, which is no reading of its device")
@@ -107,7 +110,7 @@ class _Device:
             for reading, shown in self.shown.items()
         }
 
-    def act(self, command: str, argument: Value | None) -> str | None:
+    def act(self, command: str, argument: Value | None, now_ms: float) -> str | None:
         """Carry a command out; or say why not."""
         if command not in self.spec.commands:
             return f"no command {command!r}"
@@ -120,6 +123,9 @@ class _Device:
                 self.set_to.update(values)
             case None:
                 pass
+        toggled = self.spec.commands[command].toggles
+        if toggled is not None:
+            self.set_to[toggled] = not self.true_readings(now_ms)[toggled]
         return None
 
 
@@ -174,7 +180,7 @@ class VirtualDevices:
         if device.down:
             return None
         if request.command is not None:
-            refused = device.act(request.command, request.argument)
+            refused = device.act(request.command, request.argument, now_ms)
             self.log.append(
                 Acted(
                     at_ms=now_ms,

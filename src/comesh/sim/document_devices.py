@@ -38,7 +38,7 @@ def _spec(device_id: DeviceId, device: Device, seed: int) -> DeviceSpec:
 
 
 def _command(command: Command) -> CommandSpec:
-    return CommandSpec(sets=command.sets, takes_ms=float(command.takes_ms))
+    return CommandSpec(sets=command.sets, toggles=command.toggles, takes_ms=float(command.takes_ms))
 
 
 def _source(type_: ValueType, draws: Draws) -> Source:

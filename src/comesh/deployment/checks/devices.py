@@ -10,6 +10,7 @@ from comesh.deployment.model import Command, Device
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote, warn
 from comesh.deployment.secret_names import literal_secrets
 from comesh.deployment.units import show_length
+from comesh.deployment.values import Kind
 
 FAR_MM = 20_000_000
 """20 km from the middle of everything else is more likely a wrong unit than a mesh."""
@@ -74,6 +75,8 @@ def parts_fit(draft: Draft) -> Iterator[Complaint]:
             targets = [command.sets] if isinstance(command.sets, str) else list(command.sets or ())
             if all(draft.sound(*path, "readings", target) for target in targets):
                 yield from _sets_fit(device, command, targets, (*path, "commands", name, "sets"))
+            if command.toggles is not None and draft.sound(*path, "readings", command.toggles):
+                yield from _toggles_fits(device, command, command.toggles, (*path, "commands", name))
 
 
 def _sets_fit(device: Device, command: Command, targets: list[str], path: Path) -> Iterator[Complaint]:
@@ -98,6 +101,22 @@ def _sets_fit(device: Device, command: Command, targets: list[str], path: Path) 
         if device.readings[target].fit(value) is None:
             what = f"{quote(value)} is never the reading {quote(target)}"
             yield complain(*path, target, what=what, fix=f"it is {device.readings[target].describe()}")
+
+
+def _toggles_fits(device: Device, command: Command, target: str, path: Path) -> Iterator[Complaint]:
+    reading = find(device.readings, target)
+    if reading is None:
+        fix = did_you_mean(target, legal_names(device.readings))
+        yield complain(*path, "toggles", what=f"the device has no reading {quote(target)}", fix=fix)
+    elif reading.kind is not Kind.BOOL:
+        what = f"only true or false can be toggled, and {quote(target)} is {reading.describe()}"
+        yield complain(*path, "toggles", what=what, fix="write what the command sets, as sets:")
+    if command.sets is not None:
+        yield complain(*path, "toggles", what="a command either sets or toggles", fix="remove one of them")
+    elif command.argument is not None:
+        yield complain(
+            *path, "argument", what="a command that toggles takes no argument", fix="remove it, or use sets:"
+        )
 
 
 def no_secrets_in_the_open(draft: Draft) -> Iterator[Complaint]:

@@ -64,7 +64,7 @@ def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterat
         timeout, takes = show_duration(step.timeout_ms), show_duration(takes_ms)
         what = f"the timeout of {timeout} ends before the command, which takes {takes}"
         yield complain(*path, "timeout", what=what, fix="lengthen timeout, or shorten takes")
-    if routine.undo and command.sets is None:
+    if routine.undo and command.sets is None and command.toggles is None:
         what = f"the routine has undo, but nobody knows what {quote(step.command)} changes"
         fix = f"add sets: to devices.{step.device}.commands.{step.command}, or remove undo"
         yield complain(*path, "command", what=what, fix=fix)
