@@ -5,8 +5,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from comesh.cli import plan as plan_command
 from comesh.cli.main import app
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -81,8 +83,15 @@ def plant(tmp_path: Path) -> Path:
     return document
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on which no cell of a table is wrapped."""
+    monkeypatch.setattr(plan_command, "out", Console(width=200, highlight=False, soft_wrap=True))
+
+
+@pytest.mark.usefixtures("wide")
 def test_devices_that_go_dark_with_a_domain_and_anchors_are_shown(plant: Path) -> None:
-    text = " ".join(runner.invoke(app, ["plan", str(plant)], env={"COLUMNS": "200"}).stdout.split())
+    text = " ".join(runner.invoke(app, ["plan", str(plant)]).stdout.split())
     assert "2 devices go dark: level, pump; routines hit: fill" in text
     assert "fill (lamp)" in text
     assert "deployment: the group that commits changes of this document" in text
@@ -92,11 +101,22 @@ def test_devices_that_go_dark_with_a_domain_and_anchors_are_shown(plant: Path) -
     assert losses["plant"]["routines_hit"] == ["fill"]
     assert losses["west"]["dark"] == []
     assert answer["settings"]["members"] == "lsh-mix"
+    assert answer["nodes_alone"] == []
 
 
+@pytest.mark.usefixtures("wide")
+def test_devices_on_a_node_without_a_named_domain_go_dark_with_it(plant: Path) -> None:
+    plant.write_text(PLANT.replace(", power_domain: plant", ""))
+    text = " ".join(runner.invoke(app, ["plan", str(plant)]).stdout.split())
+    assert "gw_plant alone │ 1 │ 2 devices go dark: level, pump; routines hit: fill" in text
+    (alone,) = json.loads(runner.invoke(app, ["plan", str(plant), "--json"]).stdout)["nodes_alone"]
+    assert (alone["domain"], alone["dark"]) == ("gw_plant", ["level", "pump"])
+
+
+@pytest.mark.usefixtures("wide")
 def test_members_that_are_gone_are_marked_and_groups_that_cannot_act_are_told(plant: Path) -> None:
     given = ["plan", str(plant), "--alive", "b", "--epochs", "2"]
-    text = runner.invoke(app, given, env={"COLUMNS": "200"}).stdout
+    text = runner.invoke(app, given).stdout
     assert "(gone)" in text
     assert "cannot act: 1 of 3 members left" in text
     assert "warning: c1 cannot act in epoch 1: 1 of 3 members left" in text

@@ -188,6 +188,12 @@ def test_what_will_not_happen_is_told(schedule: str, told: str, tmp_path: Path) 
     assert told in result.stderr
 
 
+def test_power_faults_need_power_domains() -> None:
+    result = CliRunner().invoke(app, [*SMALL, "--random", "power=1"])
+    assert result.exit_code == 0
+    assert "this mesh has no power domains" in result.stderr
+
+
 def test_a_trace_overwrites_traces_only(tmp_path: Path) -> None:
     faults, notes = tmp_path / "faults.yaml", tmp_path / "notes.txt"
     faults.write_text("[{fault: heal, at: 1s}]")

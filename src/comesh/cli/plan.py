@@ -26,6 +26,7 @@ from comesh.deployment.outlook import (
     forecast,
     group_order,
     hosts_of,
+    lone_losses,
     node_loads,
     short_groups,
     short_warnings,
@@ -77,6 +78,7 @@ def plan(
         fail(f"{file}: {wrong}", Exit.NO)
     gone = _absent(made, without or [], alive or [])
     ahead = forecast(made, epochs, gone)
+    hosts = hosts_of(deployment)
     outlook = _Outlook(
         deployment,
         made,
@@ -84,7 +86,8 @@ def plan(
         gone,
         short_groups(ahead, gone),
         node_loads(made, ahead),
-        domain_losses(made, ahead, hosts_of(deployment)),
+        domain_losses(made, ahead, hosts),
+        lone_losses(made, ahead, hosts),
     )
     if svg is not None:
         shown = min(1, epochs - 1) if gone else 0
@@ -107,6 +110,8 @@ class _Outlook(NamedTuple):
     short: tuple[ShortGroup, ...]
     loads: tuple[NodeLoad, ...]
     losses: tuple[DomainLoss, ...]
+    lone: tuple[DomainLoss, ...]
+    """Of nodes without a named domain that host devices."""
 
 
 def _show(outlook: _Outlook) -> None:
@@ -116,7 +121,7 @@ def _show(outlook: _Outlook) -> None:
     for warning in short_warnings(outlook.short):
         out.print(f"warning: {warning}", markup=False)
     _show_loads(outlook.plan, outlook.loads, outlook.gone)
-    _show_losses(outlook.losses)
+    _show_losses(outlook.losses, outlook.lone)
 
 
 def _absent(plan: Plan, without: list[str], alive: list[str]) -> list[NodeId]:
@@ -233,20 +238,21 @@ def _figures(figures: tuple[float, ...]) -> tuple[str, ...]:
     return f"{led:.1f}", f"{held:.1f}", f"{share:.0f}", f"{at_once:.1f}"
 
 
-def _show_losses(losses: tuple[DomainLoss, ...]) -> None:
+def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -> None:
     if not losses:
         out.print("No node names a power domain: each is taken to lose power alone.")
+    if not (losses or lone):
         return
     table = Table(title="If a power domain goes out", title_justify="left")
     table.add_column("power domain", no_wrap=True)
     table.add_column("nodes", justify="right", no_wrap=True)
     table.add_column("stops\n(in epochs)", overflow="fold")
     table.add_column("elects another leader\n(in epochs)", overflow="fold")
-    for loss in losses:
+    for loss in (*losses, *lone):
         stops = [f"[red]{_when(loss.stops)}[/red]"] if loss.stops else []
         stops += [_shortened(loss)] if loss.dark else []
         table.add_row(
-            loss.domain,
+            f"{loss.domain} alone" if loss in lone else loss.domain,
             str(len(loss.nodes)),
             "\n".join(stops) or "nothing",
             _when(loss.leaderless) or "nowhere",
@@ -291,5 +297,6 @@ def _as_json(outlook: _Outlook) -> dict[str, Any]:
         "cannot_act": msgspec.to_builtins(outlook.short),
         "loads": msgspec.to_builtins(outlook.loads),
         "power_domains": msgspec.to_builtins(outlook.losses),
+        "nodes_alone": msgspec.to_builtins(outlook.lone),
         "warnings": [*domain_warnings(plan), *short_warnings(outlook.short)],
     }

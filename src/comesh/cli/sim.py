@@ -146,7 +146,7 @@ def sim(
     except ScheduleError as error:
         fail(_located(error, faults, written))
     except OSError as error:
-        fail(f"cannot write {error.filename}: {error.strerror}")
+        fail(f"cannot write {trace}: {error.strerror}")
     except TopologyError as error:
         fail(str(error))
     if json:
@@ -252,6 +252,8 @@ def _drawn(topology: Topology, wanted: list[str], run_ms: float, seed: int) -> S
         except ValueError:
             known = ", ".join(FaultClass)
             fail(f"--random {text}: expected CLASS=FAULTS_PER_MINUTE, such as crash=2; classes: {known}")
+    if per_minute.get(FaultClass.POWER) and not topology.power_domains:
+        err.print("warning: --random power: this mesh has no power domains, so none is drawn")
     wishes = RandomFaults(run_ms=run_ms, quiet_ms=run_ms * _QUIET_SHARE, per_minute=per_minute)
     return random_schedule(topology, wishes, seed)
 

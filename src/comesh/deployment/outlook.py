@@ -143,6 +143,13 @@ def domain_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts | None = No
     return tuple(_with_devices(plan, loss, hosts or {}) for loss in losses)
 
 
+def lone_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts) -> tuple[DomainLoss, ...]:
+    """The same for each node with a domain of its own that hosts devices; the domain is the node's name."""
+    hosting = set(hosts.values())
+    lone = [node.id for node in plan.nodes if node.power_domain is None and node.id in hosting]
+    return tuple(_with_devices(plan, _loss(node, (node,), ahead), hosts) for node in lone)
+
+
 def domain_warnings(plan: Plan) -> list[str]:
     """One sentence per power domain whose outage would stop a group, at the start or soon after."""
     warnings = []

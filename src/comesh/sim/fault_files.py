@@ -78,7 +78,8 @@ def parse_faults(text: str) -> FaultsFile:
             faults.append(_fault(entry))
         except WrongError as wrong:
             kind = entry.get("fault") if isinstance(entry, dict) else None
-            told = f"fault {number} ({kind})" if kind in KINDS else f"fault {number}"
+            known = isinstance(kind, str) and kind in KINDS
+            told = f"fault {number} ({kind})" if known else f"fault {number}"
             raise ScheduleError(f"{told}: {wrong}", line=line) from wrong
     return FaultsFile(tuple(faults), lines)
 
@@ -194,7 +195,7 @@ def _check_value(key: str, value: object, field: msgspec.structs.FieldInfo) -> N
         if key.endswith("_ms") and isinstance(value, str):
             fix = f"{key} is a number of milliseconds; with a unit write {_shown_name(key)}: 5s"
         else:
-            fix = f"it takes {'milliseconds' if key.endswith('_ms') else FIELDS[key][0]}"
+            fix = f"expected: {'milliseconds' if key.endswith('_ms') else FIELDS[key][0]}"
             if key in ("at_ms", "for_ms", "step_ms", "extra_ms", "up_to_ms"):
                 fix += " from 0 on"
         raise WrongError(f"{key}: {quote(value)} does not fit", fix) from wrong
