@@ -93,8 +93,11 @@ def test_a_mistake_that_hides_the_rest_is_known_to() -> None:
     assert not check(with_routine("when: lamp.off")).stopped_early
 
 
-def test_a_secret_without_a_name() -> None:
-    text = changed("    place: [1m, 1m]", "    place: [1m, 1m]\n    driver: {type: mqtt, password: !secret }")
+@pytest.mark.parametrize("end", [" }", "}"])
+def test_a_secret_without_a_name(end: str) -> None:
+    text = changed(
+        "    place: [1m, 1m]", "    place: [1m, 1m]\n    driver: {type: mqtt, password: !secret" + end
+    )
     assert "write !secret NAME, such as !secret MQTT_PASSWORD" in told(text)[0]
 
 
@@ -282,3 +285,9 @@ def test_a_command_may_toggle() -> None:
 def test_what_cannot_toggle(command: str, expected: str) -> None:
     [problem] = told(toggling(command))
     assert expected in problem
+
+
+def test_each_reading_is_doubted_for_itself() -> None:
+    clause = 'lamp.level > 260 && now.time >= "18:00" && now.time < "07:00"'
+    outcome = check(with_routine(f"when: {clause}"))
+    assert [(problem.line, problem.column) for problem in outcome.warnings] == [(19, 22), (19, 63)]

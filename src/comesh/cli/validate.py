@@ -12,9 +12,7 @@ from comesh.deployment.load import Outcome
 
 Files = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="FILE...", help="The deployment documents; - is standard input.", show_default=False
-    ),
+    typer.Argument(metavar="FILE", help="The deployment documents; - is standard input.", show_default=False),
 ]
 
 

@@ -99,7 +99,7 @@ def doubts(tree: Expression, readings: Readings) -> list[Doubt]:
 def _doubts(tree: Expression, readings: Readings) -> Iterator[Doubt]:
     parts = list(_joined(tree))
     left: dict[ReadingName, _Left] = {}
-    decided = False
+    impossible: set[ReadingName] = set()
     for part in parts:
         fact = _fact(part)
         if fact is None:
@@ -113,13 +113,13 @@ def _doubts(tree: Expression, readings: Readings) -> Iterator[Doubt]:
         kept = _narrowed(whole, fact)
         shown = f"{fact.name[0]}.{fact.name[1]}"
         if _is_empty(kept):
-            decided = True
+            impossible.add(fact.name)
             yield Doubt(fact.offset, f"this can never be true: {shown} is {_describe(fact.name, type_)}")
         elif _always(whole, kept, fact):
             yield Doubt(fact.offset, f"this is always true: {shown} is {_describe(fact.name, type_)}")
         before = left.get(fact.name, whole)
         left[fact.name] = _narrowed(before, fact)
-        if not decided and not _is_empty(before) and _is_empty(left[fact.name]):
+        if fact.name not in impossible and not _is_empty(before) and _is_empty(left[fact.name]):
             yield Doubt(fact.offset, f"this can never be true together with what is before it about {shown}",
                         _advice(fact))  # fmt: skip
 

@@ -115,6 +115,10 @@ def _in_words(wrong: MarkedYAMLError, line: str) -> tuple[str, str]:
         return "the bracket that opens here is not closed, or a comma is missing", "check the brackets"
     if "cannot start any token" in problem:
         return "a text cannot begin with this character", "put the text in quotes"
+    if "scanning a tag" in str(wrong.context):
+        if "!secret" in line:
+            return "!secret says no name", "write !secret NAME, such as !secret MQTT_PASSWORD"
+        return "a text that begins with '!' needs quotes", "put the text in quotes"
     if "expected alphabetic or numeric" in problem:
         return "a text that begins with '*', '&' or '!' needs quotes", "put the text in quotes"
     return f"not YAML: {shorten(problem or str(wrong.context or wrong))}", ""
