@@ -1,6 +1,6 @@
 """What is said to be never or always true is so, for every value that a reading can have."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comesh.deployment.clause_parser import parse
@@ -40,6 +40,7 @@ def values_of(reading: str) -> list[bool | int | float | str]:
             return ["low", "mid", "high"]
 
 
+@settings(max_examples=600, deadline=None)
 @given(st.sampled_from(["a.n", "a.x", "b.on", "b.mode"]), st.data())
 def test_doubts_are_right(reading: str, data: st.DataObject) -> None:
     parts = data.draw(st.lists(comparisons(reading), min_size=1, max_size=3))
