@@ -6,8 +6,8 @@ habit). What is checked of membership:
 
 - *agreement*: within RECOVERY_MS of the last fault all running nodes hold one table, its living members
   are those that run, and none is suspect;
-- *calm*: from then on nobody who runs is buried, except where a card was copied: that name's other
-  lives may be buried, and its address may have to be learned again;
+- *calm*: from then on no life that runs is buried, except where a card was copied: that name's address
+  may have to be learned again;
 - *one of each name*: at the end one process per name runs, and a process only ever ended itself because
   it was asked to, or because another one of its name runs or did a moment ago (RIVAL_MS).
 
@@ -170,7 +170,8 @@ class Judge:
         if not self.calm or not isinstance(observation, MemberChanged) or observation.state != "dead":
             return
         machines = [m for m in self._world.machines.values() if m.node_id == observation.node]
-        if len(machines) == 1 and machines[0].process is not None:
+        node = machines[0].process.node if len(machines) == 1 and machines[0].process is not None else None
+        if isinstance(node, Node) and node.membership.incarnation.life == observation.incarnation.life:
             self._buried.append(f"at {now_ms / 1000:.3f} s {observer} buried {observation.node}, which runs")
 
     def _running(self) -> dict[NodeId, list[Node]]:

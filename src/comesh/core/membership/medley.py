@@ -7,7 +7,7 @@ how it goes on:
 - a younger life than its own (a wiped disk, or a copied one): still joining, it takes the next boot
   number above, so that the process that started last has the highest;
 - once joined, a younger life of its name can only be another process, or the memory of a dead one. The
-  node listens: if witnesses hear that other life again and again, this one stops and says why. If not,
+  node listens: if a witness hears that other life again and again, this one stops and says why. If not,
   it takes the next boot number above.
 
 Numbers of members are the roster's; they never leave the process.
@@ -51,11 +51,9 @@ MOST_JOIN_PERIODS = 30
 RIVAL_PERIODS = 8
 """How long a node listens for further witnesses that another process has its name. Both ask their common
 ward every second period, so there is time for several answers."""
-FRESH_PERIODS = 2
-"""Who heard the other life longer ago than this is no witness."""
 LATE_PERIODS = 1
-"""The other life must be heard again this long after the first witness spoke: one message of the dead may
-have been under way, or have waited in a sleeping witness."""
+"""One witness must have heard the other life twice, this far apart: what it hears once may be a message of
+the dead that was under way, or waited while the witness slept."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 
@@ -94,8 +92,8 @@ class Medley:
         self._gossiping = False
         self._rival: Incarnation | None = None
         """A younger life of this node's name."""
-        self._witnessed_ms: float | None = None
-        """When a witness of it was first heard."""
+        self._witnesses: dict[NodeId, float] = {}
+        """Who spoke of having heard it, and when that was, as first told."""
         self._living: tuple[int, tuple[NodeId, ...]] = (-1, ())
 
     # -- what others may ask -------------------------------------------------------------------------
@@ -209,7 +207,7 @@ class Medley:
             case Nack():
                 self.prober.on_nack(message)
             case Doubled():
-                self._on_doubled(message, step)
+                self._on_doubled(event.sender, message, step)
 
     def _hear_oddly(
         self, sender: int, event: MessageReceived, message: MembershipMessage, step: Step
@@ -405,17 +403,16 @@ class Medley:
         self.beliefs.table.set(self._number, incarnation, MemberState.ALIVE)
         self._announce(step)
 
-    def _on_doubled(self, message: Doubled, step: Step) -> None:
+    def _on_doubled(self, witness: NodeId, message: Doubled, step: Step) -> None:
         """A witness heard a younger life of this node's name."""
         if message.younger.life <= self.incarnation.life:
             return
-        late_ms = LATE_PERIODS * self._settings.period_ms
-        if self._witnessed_ms is None or not self._joined:
+        heard_ms = step.now_ms - message.heard_ago_ms
+        if not self._joined or self._rival is None:
+            self._witnesses.clear()
             self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
-            if self._rival is not None and message.heard_ago_ms <= FRESH_PERIODS * self._settings.period_ms:
-                self._witnessed_ms = step.now_ms
-                step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
-        elif message.heard_ago_ms + late_ms < step.now_ms - self._witnessed_ms:
+        first_ms = self._witnesses.setdefault(witness, heard_ms)
+        if self._joined and heard_ms - first_ms > LATE_PERIODS * self._settings.period_ms:
             step.do(
                 Stop(
                     f"another process runs as node '{self._own}' and is younger (boot "
@@ -425,6 +422,6 @@ class Medley:
             )
 
     def _on_no_witness(self, step: Step) -> None:
-        rival, self._rival, self._witnessed_ms = self._rival, None, None
+        rival, self._rival = self._rival, None
         if rival is not None and rival.life > self.incarnation.life:
             self._claim_above(rival, step)
