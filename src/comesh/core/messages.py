@@ -84,12 +84,31 @@ class Gossip(_Message, frozen=True, tag=4):
     rumours: Rumours
 
 
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Names from low on, up to but not including high; None: to the end."""
+
+    low: str
+    high: str | None
+
+    def has(self, name: str) -> bool:
+        return self.low <= name and (self.high is None or name < self.high)
+
+
 class Exchange(_Message, frozen=True, tag=5):
-    """Compare all that we know: first by digest; a table is sent only where digests differ."""
+    """Compare all that we know, first by digest. answer: the digests are equal."""
 
     digest: int
-    members: tuple[MemberUpdate, ...] | None = None
-    notices: tuple[Notice, ...] = ()
+    answer: bool = False
+
+
+class Page(_Message, frozen=True, tag=8):
+    """All that the sender knows within two spans. Unless it is an answer, the receiver answers with what
+    it knows better there."""
+
+    members: tuple[MemberUpdate, ...]
+    notices: tuple[Notice, ...]
+    member_span: Span
+    notice_span: Span
     answer: bool = False
 
 
@@ -106,7 +125,7 @@ class Doubled(_Message, frozen=True, tag=7):
     heard_ago_ms: DurationMs
 
 
-Message = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled
+Message = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -128,6 +147,7 @@ _VERSION = bytes([WIRE_VERSION])
 
 
 def encode(datagram: Datagram) -> bytes:
+    """The bytes of a datagram; what the core sends is built to stay below MAX_DATAGRAM_BYTES."""
     return _VERSION + _encoder.encode(datagram)
 
 

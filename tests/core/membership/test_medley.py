@@ -3,10 +3,11 @@
 import pytest
 from mesh import Mesh
 
-from comesh.core.effects import Refused, Send
-from comesh.core.events import MessageReceived
+from comesh.core.effects import BootRaised, Effect, Observe, Persist, Refused, Send, Stop
+from comesh.core.events import MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership import MembershipSettings
+from comesh.core.membership.medley import GOSSIP, RIVAL
 from comesh.core.membership.notices import MOST_VALUE_BYTES
 from comesh.core.messages import (
     Ack,
@@ -20,6 +21,7 @@ from comesh.core.messages import (
     PingRequest,
     Rumours,
 )
+from comesh.core.node import Node
 from comesh.sim.topology import Shape
 
 
@@ -214,6 +216,127 @@ def test_who_was_away_learns_by_exchange() -> None:
     mesh.run_until(lambda: away in mesh.learned("device/lamp"), 10)
 
 
+def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    away = mesh.ids[2]
+    mesh.crash(away)
+    mesh.run(10)
+    for number in range(1200):
+        mesh.post(mesh.ids[0], f"device/{number}", 1, bytes(1000))
+    mesh.run_until(lambda: all(mesh.posted(mesh.ids[1], f"device/{n}") for n in (0, 600, 1199)), 300)
+    mesh.start(away)
+    mesh.run_until(
+        lambda: all(mesh.posted(away, f"device/{number}") is not None for number in range(1200)), 120
+    )
+
+
+def test_of_two_notices_of_one_version_all_keep_the_same() -> None:
+    mesh = Mesh(6)
+    mesh.run(5)
+    mesh.post(mesh.ids[0], "config/c1", 5, b"one")
+    mesh.post(mesh.ids[5], "config/c1", 5, b"two")
+    mesh.run_until(lambda: {mesh.posted(node, "config/c1") for node in mesh.ids} == {b"two"})
+    mesh.log.clear()
+    mesh.post(mesh.ids[0], "config/c1", 3, b"stale")
+    (refused,) = [what for _, _, what in mesh.log if isinstance(what, Refused)]
+    assert "is there at version 5" in refused.why
+
+
+@pytest.mark.parametrize("version", [-1, 1 << 63])
+def test_a_version_that_the_wire_cannot_carry_is_refused(version: int) -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    mesh.post(mesh.ids[0], "config/c1", version, b"")
+    assert mesh.posted(mesh.ids[0], "config/c1") is None
+    assert any(isinstance(what, Refused) for _, _, what in mesh.log)
+
+
+@pytest.mark.parametrize("claim", [Incarnation(2**63 - 1, 1), Incarnation(1, 2**63 - 1, 2**63 - 1)])
+def test_an_incarnation_out_of_all_measure_is_not_topped(claim: Incarnation) -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
+    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.DEAD, claim),)))
+    effects = node.step(
+        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 5000.0
+    )
+    assert any(isinstance(effect, Observe) and isinstance(effect.observation, Refused) for effect in effects)
+    assert node.membership.incarnation.boot == 1
+
+
+def test_a_raised_boot_is_on_disk_before_it_is_spoken() -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
+    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.DEAD, Incarnation(7, 1)),)))
+    effects = node.step(
+        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 5000.0
+    )
+    effects += node.step(TimerFired(timer=GOSSIP), 5001.0)
+    spoken = [
+        at for at, effect in enumerate(effects) if isinstance(effect, Send) and effect.incarnation.boot == 8
+    ]
+    persisted = [at for at, effect in enumerate(effects) if effect == Persist(BootRaised(8))]
+    assert spoken and persisted
+    assert persisted[0] < spoken[0]
+
+
+def test_a_rival_that_is_only_remembered_stops_nobody() -> None:
+    """One witness, told of twice but long apart, or only of long ago: no proof that anybody lives."""
+    mesh = Mesh(4)
+    mesh.run(5)
+    node, witness = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
+
+    def hear(message: Message, now_ms: float) -> list[Effect]:
+        return node.step(
+            MessageReceived(sender=mesh.ids[1], incarnation=witness, deployment=1, message=message), now_ms
+        )
+
+    younger = Incarnation(9, 9)
+    for at_ms in (10_000.0, 12_100.0):
+        assert not any(isinstance(effect, Stop) for effect in hear(Doubled(younger, 3_600_000.0), at_ms))
+    hear(Doubled(younger, 100.0), 20_000.0)
+    node.step(TimerFired(timer=RIVAL), 28_000.0)
+    assert node.membership.incarnation.boot == 10, "nobody heard it again: the node speaks above it"
+    later = Incarnation(11, 9)
+    hear(Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.ALIVE, later),))), 90_000.0)
+    assert not any(isinstance(effect, Stop) for effect in hear(Doubled(later, 100.0), 91_000.0))
+    assert any(isinstance(effect, Stop) for effect in hear(Doubled(later, 100.0), 93_000.0))
+
+
+def test_a_helper_passes_on_only_what_it_heard_from_the_target() -> None:
+    mesh = Mesh(4)
+    mesh.run(5)
+    helper = mesh.node(mesh.ids[0])
+    lives = [mesh.node(node).membership.incarnation for node in mesh.ids]
+    request = PingRequest(5, mesh.ids[2], 100.0, Rumours())
+    effects = helper.step(
+        MessageReceived(sender=mesh.ids[1], incarnation=lives[1], deployment=1, message=request), 5000.0
+    )
+    (ping,) = [effect.message for effect in effects if isinstance(effect, Send)]
+    assert isinstance(ping, Ping)
+    forged = Ack(ping.number, Rumours(), mesh.ids[2], lives[2])
+    effects = helper.step(
+        MessageReceived(sender=mesh.ids[3], incarnation=lives[3], deployment=1, message=forged), 5010.0
+    )
+    assert [effect for effect in effects if isinstance(effect, Send)] == []
+
+
+def test_seeds_are_asked_and_others_too() -> None:
+    mesh = Mesh(12)
+    node = Node(
+        own=mesh.ids[0],
+        roster=mesh.roster,
+        membership=mesh.settings,
+        seed=1,
+        seeds=(mesh.ids[7], NodeId("gone")),
+    )
+    asked = [effect.to for effect in node.step(Started(boot=1, nonce=1), 0.0) if isinstance(effect, Send)]
+    assert mesh.ids[7] in asked
+    assert len(set(asked)) == 6
+
+
 def test_a_notice_that_is_too_large_is_refused() -> None:
     mesh = Mesh(3)
     mesh.run(5)
@@ -265,6 +388,54 @@ def test_asking_twice_to_leave_does_not_put_it_off() -> None:
         mesh.world.ask_to_leave(mesh.machine(leaver))
         mesh.run(0.1)
     assert leaver not in mesh.running()
+
+
+def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
+    """Hearsay is no ground for a burial: the node tries the suspect itself when the time is over."""
+    mesh = Mesh(6)
+    mesh.run(10)
+    node, suspect = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[3])
+    other = mesh.node(mesh.ids[1]).membership.incarnation
+    rumour = Gossip(
+        Rumours(
+            (MemberUpdate(mesh.ids[3], MemberState.SUSPECT, suspect.membership.incarnation, mesh.ids[5]),)
+        )
+    )
+    node.step(MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 10_000.0)
+    effects = node.step(TimerFired(timer=Timer("membership", "suspicion", 3)), 16_000.0)
+    assert node.membership.beliefs.table.state(3) == MemberState.SUSPECT
+    (ping,) = [effect for effect in effects if isinstance(effect, Send)]
+    assert ping.to == mesh.ids[3]
+    assert isinstance(ping.message, Ping)
+    assert ping.message.rumours.members[0].state == MemberState.SUSPECT, "so that it can contradict"
+
+
+def test_who_suspects_goes_on_trying() -> None:
+    mesh = Mesh(6)
+    mesh.run(10)
+    asleep = mesh.ids[3]
+    mesh.world.pause(mesh.machine(asleep), 1_500.0)
+    mesh.run_until(lambda: any(mesh.changes(asleep, "suspect")))
+    mesh.run(10)
+    assert mesh.false_deaths() == [], "it woke within the time it was given, and was asked again"
+
+
+def test_a_giant_gossip_is_bounded_and_told_once() -> None:
+    mesh = Mesh(3)
+    mesh.run(5)
+    node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
+    strangers = tuple(
+        MemberUpdate(NodeId(f"x{n}"), MemberState.ALIVE, Incarnation(1, 1)) for n in range(9000)
+    )
+    effects = node.step(
+        MessageReceived(
+            sender=mesh.ids[1], incarnation=other, deployment=1, message=Gossip(Rumours(strangers))
+        ),
+        5000.0,
+    )
+    (told,) = [effect.observation for effect in effects if isinstance(effect, Observe)]
+    assert isinstance(told, Refused)
+    assert "4096 rumours" in told.why
 
 
 def test_a_lonely_node_and_a_mesh_of_two_work() -> None:

@@ -2,7 +2,7 @@
 
 Every other probe goes to the node's ward, the next living node in the ring, so that each node is probed
 by its guard at least every second period: that bounds the time until a crash is first noticed, for any
-mesh size. The probes between come from a bag: one slot for every other node, and as many slots again
+mesh size. The probes between come from a bag: one slot for every other node, and up to as many again
 shared out by weight (1 / distance^m), each node's slots spread evenly from a random start. A bag that is
 empty is filled anew, so everyone is probed once per bag.
 """
@@ -20,7 +20,8 @@ from comesh.core.membership.table import Table
 from comesh.core.selection.hashing import chain_each
 
 MOST_SHARE = 4
-"""No node gets more than a quarter of the bag, however near."""
+"""However near a node is, it gets at most others / 2 slots: a quarter of a bag in which all that weight can
+give was given, more in a small mesh."""
 
 
 class Bag:
@@ -65,6 +66,18 @@ class Bag:
             self._fill()
         return self._pick(self._order, count, table, but)
 
+    def anyone(self, count: int, table: Table) -> list[int]:
+        """Up to count different living nodes from anywhere."""
+        size = len(self._roster)
+        drawn = (self._draws.below(size) for _ in range(8 * count))
+        chosen = list(
+            dict.fromkeys(number for number in drawn if number != self._own and table.is_living(number))
+        )
+        if len(chosen) < count:
+            others = [number for number in table.living_numbers() if number != self._own]
+            return self._draws.sample(others, count)
+        return chosen[:count]
+
     def helpers(self, count: int, table: Table, *, target: int) -> list[int]:
         """Up to count different living nodes that could try a target in this one's stead.
 
@@ -72,7 +85,7 @@ class Bag:
         """
         chosen = self._pick(self._near, count, table, target)
         if len(chosen) < count:
-            chosen += [number for number in self.some(count, table, but=target) if number not in chosen]
+            chosen += [n for n in self.anyone(count + 1, table) if n != target and n not in chosen]
         return chosen[:count]
 
     def _pick(self, slots: Sequence[int], count: int, table: Table, but: int) -> list[int]:

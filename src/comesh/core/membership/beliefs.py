@@ -42,6 +42,11 @@ class Beliefs:
         if self.table.incarnation(number).life == incarnation.life:
             self.table.heard_ms[number] = step.now_ms
 
+    def warning(self, number: int) -> MemberUpdate | None:
+        """What a member must hear about itself, so that it can contradict."""
+        state = self.table.state(number)
+        return self.table.update(number) if state in (MemberState.SUSPECT, MemberState.DEAD) else None
+
     def learn(self, number: int, update: MemberUpdate, step: Step) -> bool:
         """Take in a rumour about another member. True if it changed anything."""
         if update.state == MemberState.ALIVE and self.table.is_plainly(number, update.incarnation):
@@ -69,7 +74,9 @@ class Beliefs:
     def learn_notice(self, notice: Notice, sender: NodeId | None, step: Step) -> str | None:
         """Take in a notice, from a peer or (sender None) from this node itself. Why not, or None."""
         if not self.board.is_news(notice):
-            return None
+            known = self.board.get(notice.key)
+            stale = sender is None and known is not None and known != notice
+            return f"notice {notice.key!r} is there at version {known.version}" if stale and known else None
         why_not = self.board.why_not(notice)
         if why_not is not None:
             if sender is not None:

@@ -20,6 +20,7 @@ from comesh.core.effects import BootRaised, MemberChanged, Persist, Refused, Sto
 from comesh.core.events import MessageReceived, NoticePosted, Started, Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership.beliefs import Beliefs
+from comesh.core.membership.pages import answers, pages
 from comesh.core.membership.probing import PERIOD, Prober
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.settings import MembershipSettings
@@ -33,6 +34,7 @@ from comesh.core.messages import (
     MemberUpdate,
     Nack,
     Notice,
+    Page,
     Ping,
     PingRequest,
     Rumours,
@@ -57,12 +59,16 @@ the dead that was under way, or waited while the witness slept."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 
-MOST_AGO_MS = 3_600_000.0
-"""What is longer ago than this is told as this."""
+MOST_TAKEN = 4096
+"""Rumours of each kind that are taken from one message; honest ones carry far fewer."""
+LONG_AGO_MS = 3_600_000.0
+"""What is longer ago than this is told as this, and witnesses nothing."""
+MOST_COUNT = 1 << 62
+"""No honest boot or refutation comes near it; a claim above it would leave the wire's range."""
 
 _WORD = (1 << 64) - 1
 
-MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Nack | Doubled
+MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
 
 
 class Medley:
@@ -76,7 +82,7 @@ class Medley:
         seeds: Sequence[NodeId] = (),
         table: Table | None = None,
     ) -> None:
-        """seeds: whom to ask first, else near nodes; table: what is known beforehand (simulations)."""
+        """seeds: whom to ask when joining, besides some others; table: what is known (simulations)."""
         self._own = own
         self._roster = roster
         self._settings = settings
@@ -119,7 +125,8 @@ class Medley:
     def on_started(self, event: Started, step: Step) -> None:
         self.incarnation = Incarnation(event.boot, event.nonce)
         table = self.beliefs.table
-        self._joined = table.incarnation(self._number) == self.incarnation
+        alone = len(self._roster) == 1
+        self._joined = alone or table.incarnation(self._number) == self.incarnation
         if table.compare(self._number, self.incarnation, MemberState.ALIVE) > 0:
             table.set(self._number, self.incarnation, MemberState.ALIVE)
         step.set_timer(PERIOD, self._draws.unit() * self._settings.period_ms)
@@ -192,7 +199,7 @@ class Medley:
         match message:
             case Ping():
                 self._take(message.rumours, event.sender, step)
-                rumours = self.beliefs.queue.take(self.beliefs.sends, self._warning(sender))
+                rumours = self.beliefs.queue.take(self.beliefs.sends, self.beliefs.warning(sender))
                 step.send(event.sender, self.incarnation, Ack(message.number, rumours))
             case Ack():
                 self._take(message.rumours, event.sender, step)
@@ -204,8 +211,10 @@ class Medley:
                 self._take(message.rumours, event.sender, step)
             case Exchange():
                 self._on_exchange(event.sender, message, step)
+            case Page():
+                self._on_page(event.sender, message, step)
             case Nack():
-                self.prober.on_nack(message)
+                self.prober.on_nack(sender, message)
             case Doubled():
                 self._on_doubled(event.sender, message, step)
 
@@ -223,7 +232,7 @@ class Medley:
             heard_ms = table.heard_ms[sender]
             if asks and heard_ms > float("-inf"):
                 step.send(
-                    event.sender, self.incarnation, Doubled(known, min(step.now_ms - heard_ms, MOST_AGO_MS))
+                    event.sender, self.incarnation, Doubled(known, min(step.now_ms - heard_ms, LONG_AGO_MS))
                 )
             elif asks:
                 self._tell(event.sender, table.update(sender), step)
@@ -234,25 +243,20 @@ class Medley:
         return True
 
     def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
-        for update in rumours.members:
-            self._learn(update, sender, step)
-        for notice in rumours.notices:
+        strangers = 0
+        for update in rumours.members[:MOST_TAKEN]:
+            number = self._roster.index.get(update.node)
+            if number is None:
+                strangers += 1
+            elif number == self._number:
+                self._on_self(update, step)
+            elif self.beliefs.learn(number, update, step) and update.state == MemberState.SUSPECT:
+                self.prober.confirm(number, self.incarnation, step)
+        if strangers:
+            why = f"{strangers} rumours about nodes that are not of this deployment version"
+            step.observe(Refused(sender, why))
+        for notice in rumours.notices[:MOST_TAKEN]:
             self.beliefs.learn_notice(notice, sender, step)
-
-    def _learn(self, update: MemberUpdate, sender: NodeId, step: Step) -> None:
-        number = self._roster.index.get(update.node)
-        if number is None:
-            step.observe(Refused(sender, "a rumour about a node that is not of this deployment version"))
-        elif number == self._number:
-            self._on_self(update, step)
-        elif self.beliefs.learn(number, update, step) and update.state == MemberState.SUSPECT:
-            self.prober.confirm(number, self.incarnation, step)
-
-    def _warning(self, member: int) -> MemberUpdate | None:
-        """What a member must hear about itself so that it can contradict."""
-        table = self.beliefs.table
-        state = table.state(member)
-        return table.update(member) if state in (MemberState.SUSPECT, MemberState.DEAD) else None
 
     def _tell(self, node: NodeId, update: MemberUpdate, step: Step) -> None:
         step.send(node, self.incarnation, Gossip(Rumours((update,))))
@@ -265,7 +269,11 @@ class Medley:
 
     def _on_gossip_round(self, step: Step) -> None:
         self._gossiping = False
-        for number in self._partners(self._settings.fanout):
+        partners = self._partners(self._settings.fanout)
+        if not partners:
+            self._gossip_after(self._settings.exchange_ms, step)
+            return
+        for number in partners:
             rumours = self.beliefs.queue.take(self.beliefs.sends)
             if not rumours.members and not rumours.notices:
                 return
@@ -276,11 +284,12 @@ class Medley:
     def _partners(self, count: int) -> list[int]:
         """Living nodes to talk to: near ones, and one from anywhere so that news crosses the mesh."""
         chosen = self.prober.bag.some(count - 1, self.beliefs.table, but=self._number)
-        for _ in range(8):
-            number = self._draws.below(len(self._roster))
-            if number != self._number and number not in chosen and self.beliefs.table.is_living(number):
-                return [*chosen, number]
-        return chosen
+        others = [
+            number
+            for number in self.prober.bag.anyone(count, self.beliefs.table)
+            if number != self._number and number not in chosen
+        ]
+        return chosen + others[:1]
 
     def _announce(self, step: Step) -> None:
         """Say at once what is true of this node now."""
@@ -314,47 +323,32 @@ class Medley:
         step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.05, 0.15))
 
     def _on_exchange(self, sender: NodeId, theirs: Exchange, step: Step) -> None:
-        if theirs.members is None:
-            if theirs.answer:
-                self._become_joined(step)
-            elif theirs.digest == self._digest:
-                step.send(sender, self.incarnation, Exchange(theirs.digest, answer=True))
-            else:
-                members = tuple(self.beliefs.table.updates())
-                notices = tuple(self.beliefs.board)
-                step.send(sender, self.incarnation, Exchange(self._digest, members, notices))
-                self._exchange_soon(step)
-            return
-        news = None if theirs.answer else self._news_for(theirs)
+        if theirs.answer:
+            self._become_joined(step)
+        elif theirs.digest == self._digest:
+            step.send(sender, self.incarnation, Exchange(theirs.digest, answer=True))
+        else:
+            for page in pages(self.beliefs.table, self.beliefs.board):
+                step.send(sender, self.incarnation, page)
+            self._exchange_soon(step)
+
+    def _on_page(self, sender: NodeId, theirs: Page, step: Step) -> None:
+        better = [] if theirs.answer else list(answers(theirs, self.beliefs.table, self.beliefs.board))
         self._take(Rumours(theirs.members, theirs.notices), sender, step)
-        if news is not None:
-            own = self.beliefs.table.update(self._number)
-            members = (own, *(update for update in news.members if update.node != self._own))
-            answer = Exchange(self._digest, members, news.notices, answer=True)
-            step.send(sender, self.incarnation, answer)
+        for page in better:
+            step.send(sender, self.incarnation, page)
+        if not theirs.answer:
             self._exchange_soon(step)
         self._become_joined(step)
-
-    def _news_for(self, theirs: Exchange) -> Rumours:
-        """What this node knows and the other did not, before learning from it."""
-        told = {update.node: (update.incarnation, update.state) for update in theirs.members or ()}
-        posted = {notice.key: notice.version for notice in theirs.notices}
-        members = tuple(
-            update
-            for update in self.beliefs.table.updates()
-            if (update.incarnation, update.state) > told.get(update.node, (NEVER, MemberState.ALIVE))
-        )
-        notices = tuple(n for n in self.beliefs.board if n.version > posted.get(n.key, -1))
-        return Rumours(members, notices)
 
     # -- this node itself ----------------------------------------------------------------------------
 
     def _join(self, step: Step) -> None:
         if self._joined:
             return
-        partners = [self._roster.index[seed] for seed in self._seeds if seed in self._roster.index]
-        others = [number for number in range(len(self._roster)) if number != self._number]
-        for number in partners or self._draws.sample(others, JOIN_PARTNERS):
+        seeds = [self._roster.index[seed] for seed in self._seeds if seed in self._roster.index]
+        others = [number for number in range(len(self._roster)) if number not in (self._number, *seeds)]
+        for number in [*seeds, *self._draws.sample(others, JOIN_PARTNERS)]:
             step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
         step.set_timer(JOIN, self._join_periods * self._settings.period_ms)
         self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
@@ -368,6 +362,9 @@ class Medley:
     def _on_self(self, rumour: MemberUpdate, step: Step) -> None:
         """Somebody says something about this node."""
         if self._leaving:
+            return
+        if max(rumour.incarnation.boot, rumour.incarnation.refutation) > MOST_COUNT:
+            step.observe(Refused(self._own, "a rumour about this node at an incarnation out of all measure"))
             return
         if rumour.incarnation.life <= self.incarnation.life:
             if rumour.state > MemberState.ALIVE and self._is_behind(rumour):
@@ -405,7 +402,7 @@ class Medley:
 
     def _on_doubled(self, witness: NodeId, message: Doubled, step: Step) -> None:
         """A witness heard a younger life of this node's name."""
-        if message.younger.life <= self.incarnation.life:
+        if message.younger.life <= self.incarnation.life or message.heard_ago_ms >= LONG_AGO_MS:
             return
         heard_ms = step.now_ms - message.heard_ago_ms
         if not self._joined or self._rival is None:
@@ -423,5 +420,6 @@ class Medley:
 
     def _on_no_witness(self, step: Step) -> None:
         rival, self._rival = self._rival, None
+        self._witnesses.clear()
         if rival is not None and rival.life > self.incarnation.life:
             self._claim_above(rival, step)

@@ -1,16 +1,19 @@
 """Opaque payloads that reach every node: device status, installed configs, deployment versions.
 
-A notice has a key, a version and bytes; the higher version of a key stays. What the bytes mean is their
-owner's affair. The board's digest joins that of the table, so that an exchange brings what was missed.
+A notice has a key, a version and bytes; the higher version of a key stays, of equal ones the greater
+bytes. What the bytes mean is their owner's affair. The board's digest joins that of the table, so that an
+exchange brings what was missed.
 """
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 from comesh.core.draws import mix64
 from comesh.core.messages import Notice
 from comesh.core.selection.hashing import id_hash
 
 MOST_NOTICES = 65_536
+MOST_VERSION = (1 << 63) - 1
 MOST_VALUE_BYTES = 1024
 MOST_KEY_CHARACTERS = 128
 
@@ -32,10 +35,12 @@ class Board:
 
     def is_news(self, notice: Notice) -> bool:
         known = self._notices.get(notice.key)
-        return known is None or notice.version > known.version
+        return known is None or (notice.version, notice.value) > (known.version, known.value)
 
     def why_not(self, notice: Notice) -> str | None:
         """What is wrong with a notice, or None."""
+        if not 0 <= notice.version <= MOST_VERSION:
+            return f"notice {notice.key!r} has version {notice.version}, not one from 0 to {MOST_VERSION}"
         if len(notice.key) > MOST_KEY_CHARACTERS:
             return f"a notice's key has {len(notice.key)} characters, more than {MOST_KEY_CHARACTERS}"
         if len(notice.value) > MOST_VALUE_BYTES:
@@ -53,4 +58,5 @@ class Board:
 
 
 def _summand(notice: Notice) -> int:
-    return mix64(id_hash("notice", notice.key) ^ mix64(notice.version & _WORD))
+    value = int.from_bytes(blake2b(notice.value, digest_size=8).digest(), "little")
+    return mix64(id_hash("notice", notice.key) ^ mix64(notice.version ^ mix64(value)))

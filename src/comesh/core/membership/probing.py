@@ -41,8 +41,8 @@ class Probe(msgspec.Struct):
     asker: NodeId | None = None
     asker_number: int = 0
     retried: bool = False
-    helpers: int = 0
-    nacks: int = 0
+    helpers: tuple[int, ...] = ()
+    """Who was asked to try, and has not said yet that it tried."""
 
 
 class Prober:
@@ -65,7 +65,8 @@ class Prober:
         self._roster = roster
         self._beliefs = beliefs
         self._settings = settings
-        self._number = 0
+        self._number = draws.below(1 << 32)
+        """Of the last probe; drawn at the start, so that answers to an earlier life fit none."""
         self._probes: dict[int, Probe] = {}
         self.bag = Bag(roster, roster.index[own], settings, draws)
         self.health = Health()
@@ -108,7 +109,8 @@ class Prober:
             if not probe.retried:
                 self.round_trips.sample(sender, step.now_ms - probe.sent_ms)
         else:
-            if self._roster.index.get(ack.target) != probe.target or ack.target_incarnation is None:
+            wrong = self._roster.index.get(ack.target) != probe.target or probe.asker is not None
+            if wrong or ack.target_incarnation is None:
                 return
             self._beliefs.hear(probe.target, ack.target_incarnation, step)
         del self._probes[ack.number]
@@ -120,10 +122,10 @@ class Prober:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
             step.send(probe.asker, incarnation, Ack(probe.asker_number, rumours, target, voice))
 
-    def on_nack(self, nack: Nack) -> None:
+    def on_nack(self, sender: int, nack: Nack) -> None:
         probe = self._probes.get(nack.number)
         if probe is not None:
-            probe.nacks += 1
+            probe.helpers = tuple(helper for helper in probe.helpers if helper != sender)
 
     def on_no_answer(self, number: int, incarnation: Incarnation, step: Step) -> None:
         """The time for a direct answer is over, or that for one through helpers."""
@@ -138,12 +140,13 @@ class Prober:
             self._try_again(number, probe, incarnation, step)
             return
         del self._probes[number]
-        self.health.worse(max(0, probe.helpers - probe.nacks) if probe.helpers else 1)
+        if any(self._beliefs.table.state(helper) == MemberState.ALIVE for helper in probe.helpers):
+            self.health.worse()
         self._suspect(probe.target, incarnation, step)
 
     def confirm(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
         """Somebody suspects a member: a ring neighbour of it looks for itself."""
-        if self._roster.index[self._own] in self._confirmers(suspect):
+        if self._settings.spatial and self._roster.index[self._own] in self._confirmers(suspect):
             self.probe(suspect, incarnation, step)
 
     def on_recheck(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
@@ -154,26 +157,23 @@ class Prober:
     def _ping(self, probe: Probe, incarnation: Incarnation, step: Step) -> None:
         self._number += 1
         self._probes[self._number] = probe
-        rumours = self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target))
+        rumours = self._beliefs.queue.take(self._beliefs.sends, self._beliefs.warning(probe.target))
         step.send(self._roster.ids[probe.target], incarnation, Ping(self._number, rumours))
         step.set_timer(_no_answer(self._number), probe.wait_ms)
-
-    def _warning(self, target: int) -> MemberUpdate | None:
-        """What the target must hear first so that it can contradict."""
-        table = self._beliefs.table
-        return None if table.state(target) == MemberState.ALIVE else table.update(target)
 
     def _try_again(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> None:
         """Once more directly, and through others."""
         probe.retried = True
         target = self._roster.ids[probe.target]
-        again = Ping(number, self._beliefs.queue.take(self._beliefs.sends, self._warning(probe.target)))
+        again = Ping(
+            number, self._beliefs.queue.take(self._beliefs.sends, self._beliefs.warning(probe.target))
+        )
         step.send(target, incarnation, again)
         helpers = self.bag.helpers(self._settings.relays, self._beliefs.table, target=probe.target)
-        probe.helpers = len(helpers)
+        probe.helpers = tuple(helpers)
         for helper in helpers:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
-            request = PingRequest(number, target, probe.wait_ms, rumours)
+            request = PingRequest(number, target, min(probe.wait_ms, self._settings.period_ms), rumours)
             step.send(self._roster.ids[helper], incarnation, request)
         step.set_timer(_no_answer(number), 2 * probe.wait_ms)
 
@@ -187,6 +187,8 @@ class Prober:
         self._beliefs.learn(target, update, step)
         step.set_timer(_recheck(target), self._settings.period_ms / 2)
         if not first:
+            return
+        if not self._settings.spatial:
             return
         for number in self._roster.same_power(target, MOST_SAME_POWER):
             if table.state(number) == MemberState.ALIVE and number != self._roster.index[self._own]:

@@ -1,0 +1,70 @@
+"""The whole of what a node knows, in pages that fit a datagram, and what is better known here than there.
+
+A page covers a span of member names and one of notice keys, all of each together; so whoever gets a page
+can tell what its sender lacks within those spans, whatever happens to the other pages.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
+from comesh.core.ids import NEVER
+from comesh.core.membership.notices import Board
+from comesh.core.membership.table import Table
+from comesh.core.messages import MemberState, MemberUpdate, Notice, Page, Span
+
+MEMBERS_PER_PAGE = 500
+NOTICES_PER_PAGE = 24
+"""At most 1,024 bytes of value each: a page stays below 64 kB."""
+
+_Item = TypeVar("_Item")
+_NOTHING = Span("", "")
+
+
+def pages(table: Table, board: Board) -> Iterator[Page]:
+    """All that is known; at least one page."""
+    updates = list(table.updates())
+    notices = sorted(board, key=lambda notice: notice.key)
+    members = _chunks(updates, MEMBERS_PER_PAGE)
+    keyed = _chunks(notices, NOTICES_PER_PAGE)
+    member_spans = _spans([chunk[0].node for chunk in members[1:]])
+    notice_spans = _spans([chunk[0].key for chunk in keyed[1:]])
+    for number in range(max(len(members), len(keyed))):
+        yield Page(
+            tuple(members[number]) if number < len(members) else (),
+            tuple(keyed[number]) if number < len(keyed) else (),
+            member_spans[number] if number < len(members) else _NOTHING,
+            notice_spans[number] if number < len(keyed) else _NOTHING,
+        )
+
+
+def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
+    """What is known better here within the spans of a page; nothing where that is nothing."""
+    told = {update.node: (update.incarnation, update.state) for update in theirs.members}
+    posted = {notice.key: (notice.version, notice.value) for notice in theirs.notices}
+    members: list[MemberUpdate] = [
+        update
+        for update in table.updates()
+        if theirs.member_span.has(update.node)
+        and (update.incarnation, update.state) > told.get(update.node, (NEVER, MemberState.ALIVE))
+    ]
+    notices: list[Notice] = [
+        notice
+        for notice in board
+        if theirs.notice_span.has(notice.key)
+        and (notice.version, notice.value) > posted.get(notice.key, (-1, b""))
+    ]
+    chunks = zip_longest(_chunks(members, MEMBERS_PER_PAGE), _chunks(notices, NOTICES_PER_PAGE), fillvalue=())
+    for some, others in chunks:
+        if some or others:
+            yield Page(tuple(some), tuple(others), _NOTHING, _NOTHING, answer=True)
+
+
+def _chunks(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
+    """At least one, if only an empty one."""
+    return [items[at : at + size] for at in range(0, len(items), size)] or [items]
+
+
+def _spans(borders: list[str]) -> list[Span]:
+    """From the beginning to the end, cut at the borders."""
+    return [Span(low, high) for low, high in zip(["", *borders], [*borders, None], strict=True)]
