@@ -1,5 +1,7 @@
 """Virtual time: order of what is due, cancelling, and the bound on what was cancelled."""
 
+import pytest
+
 from comesh.sim.engine import STALE_ENTRIES_KEPT, Engine, Priority
 
 
@@ -47,3 +49,13 @@ def test_cancelled_entries_do_not_run_and_do_not_pile_up() -> None:
     assert len(engine._heap) <= 2 * STALE_ENTRIES_KEPT
     engine.run_until(2e9)
     assert ran == [1]
+
+
+@pytest.mark.parametrize("time_ms", [float("nan"), float("inf"), float("-inf")])
+def test_a_time_that_never_comes_is_refused(time_ms: float) -> None:
+    engine = Engine()
+    with pytest.raises(ValueError, match="is no time at which"):
+        engine.at(time_ms, Priority.TIMER, print)
+    with pytest.raises(ValueError, match="is no time to run until"):
+        engine.run_until(time_ms)
+    assert not len(engine)

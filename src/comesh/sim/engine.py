@@ -2,12 +2,13 @@
 
 Rules: entries run in the order (time, priority, sequence), so that ties are settled by what they are
 and then by who came first, never by memory addresses or hashes; time is in milliseconds and never goes
-back; nothing in here is random. The key is SimPy's (architecture.md, "What we take from whom").
+back, and is never NaN or infinite; nothing in here is random. The key is SimPy's.
 """
 
 import heapq
 from collections.abc import Callable
 from enum import IntEnum
+from math import isfinite
 from typing import Any
 
 STALE_ENTRIES_KEPT = 4096
@@ -42,7 +43,12 @@ class Engine:
         return len(self._heap) - len(self._cancelled)
 
     def at(self, time_ms: float, priority: int, call: Callable[..., None], *arguments: Any) -> int:
-        """Call at that time, or now if it is past. The number returned cancels it."""
+        """Call at that time, or now if it is past. The number returned cancels it.
+
+        ValueError for a time that would never come.
+        """
+        if not isfinite(time_ms):
+            raise ValueError(f"{time_ms} ms is no time at which anything can happen")
         self._sequence = sequence = self._sequence + 1
         time_ms = max(time_ms, self.now_ms)
         heapq.heappush(self._heap, (time_ms, priority, sequence, call, arguments))
@@ -59,6 +65,8 @@ class Engine:
 
     def run_until(self, end_ms: float) -> None:
         """Run all that is due up to and at end_ms; the clock then stands there."""
+        if not isfinite(end_ms):
+            raise ValueError(f"{end_ms} ms is no time to run until")
         pop = heapq.heappop
         cancelled = self._cancelled
         while (heap := self._heap) and heap[0][0] <= end_ms:
