@@ -18,10 +18,10 @@ from comesh.core.effects import (
 )
 from comesh.core.events import LeaveAsked, MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NodeId
-from comesh.core.messages import Ack, Datagram, Ping, Rumours, encode
+from comesh.core.messages import MAX_DATAGRAM_BYTES, Ack, Datagram, Gossip, Notice, Ping, Rumours, encode
 from comesh.core.node import AnyEvent
 from comesh.sim.radio import RadioSettings
-from comesh.sim.traffic import Lost
+from comesh.sim.traffic import Lost, Parcel
 from comesh.sim.world import LifeChange, WorldSettings
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
@@ -312,3 +312,30 @@ def test_the_inbox_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     toys.world.run_until(200.0)
     assert len(toys["n1"].times(MessageReceived)) == 5
     assert toys.world.traffic.losses() == {("Ping", Lost.INBOX_FULL): 4}
+
+
+@pytest.mark.parametrize("through_wire", [False, True])
+@pytest.mark.parametrize("to", [N0, N1])
+def test_what_is_too_big_for_the_wire_is_dropped_and_counted(through_wire: bool, to: NodeId) -> None:
+    huge = Gossip(Rumours(notices=(Notice("key", 1, bytes(MAX_DATAGRAM_BYTES)),)))
+    settings = WorldSettings(start_spread_ms=0.0, through_wire=through_wire)
+    toys = Toys(line(2), {"n0": once(Send(to, LIFE, huge), Send(to, LIFE, PING))}, settings=settings)
+    toys.world.run_until(10_000.0)
+    assert [type(event.message) for _, event in toys[to].seen if isinstance(event, MessageReceived)] == [Ping]
+    assert toys.world.traffic.losses() == {("Gossip", Lost.TOO_BIG): 1}
+    assert toys.world.traffic.total(kind="Gossip").sent.messages == 0
+
+
+def test_the_biggest_message_is_counted_to_the_byte() -> None:
+    spare = MAX_DATAGRAM_BYTES - len(
+        encode(Datagram(N0, LIFE, 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1 << 19)),)))))
+    )
+    big = Gossip(Rumours(notices=(Notice("key", 1, bytes((1 << 19) + spare)),)))
+    settings = WorldSettings(start_spread_ms=0.0, through_wire=True)
+    toys = Toys(line(3), {"n0": once(Send(N2, LIFE, big))}, settings=settings)
+    toys.world.run_until(60_000.0)
+    totals = toys.world.traffic.total(kind="Gossip")
+    assert [amount.size_bytes for amount in (totals.sent, totals.received, totals.relayed)] == [1 << 20] * 3
+    parcel = Parcel(0, 0, 1, MAX_DATAGRAM_BYTES + 1)
+    with pytest.raises(ValueError, match="the radio sends no such parcel"):
+        toys.world.traffic.sent(parcel)

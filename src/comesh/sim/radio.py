@@ -1,7 +1,7 @@
 """How long a message takes and whether it arrives.
 
 One hop costs `hop_ms` plus size / (bandwidth / live neighbours of the sender of that hop), along the
-shortest path (paper, section 5; numbers.md). Added up over a path that is
+shortest path (paper, section 5; docs/simulator.md). Added up over a path that is
 
     hops * hop_ms + size_bytes * load / bytes_per_ms
 
@@ -10,7 +10,8 @@ jitter either unless `reorder` asks for it. What is set when a message leaves de
 that breaks under way does not stop it.
 
 Loss is per hop (a lost message has used the air up to there) and per message, end to end. A message that
-a cut separates from its destination, or that has no path, is not sent. Each concern draws from a stream
+a cut separates from its destination, that has no path, or that is bigger than any receiver would decode
+(MAX_DATAGRAM_BYTES), is not sent. Each concern draws from a stream
 of its own.
 """
 
@@ -20,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from comesh.core.messages import MAX_DATAGRAM_BYTES
 from comesh.sim.routes import UNREACHABLE, Routes
 from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
@@ -125,6 +127,9 @@ class Radio:
     def transmit(self, parcel: Parcel) -> tuple[float, ...]:
         """After how many milliseconds the parcel arrives: never, once or twice."""
         source, destination = parcel.source, parcel.destination
+        if parcel.size_bytes > MAX_DATAGRAM_BYTES:
+            self.traffic.lost(parcel, Lost.TOO_BIG)
+            return ()
         if source == destination:
             return (0.0,)
         if self._changed:

@@ -5,7 +5,8 @@ counts at every station that transmitted it: the sender, and each relay on its w
 E2E and H2H). So for messages that all arrive, transmitted = hops, and relayed = hops - 1.
 
 Every message that was sent is later received, or lost for a reason that is counted, or still under way.
-A message without a route is refused before it is sent: it is only counted as such.
+A message without a route, or one that is too big for the wire, is refused before it is sent: it is only
+counted as such.
 
 Counting must not slow the run down: a message is one number in a log, and a full log is spread over
 the paths with numpy. Whoever changes the routes has to `flush` first.
@@ -20,15 +21,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from comesh.core.messages import MAX_DATAGRAM_BYTES
 from comesh.sim.routes import Routes
 
 LOG_ENTRIES: Final = 65_536
 
-_SIZE_BITS: Final = 21
+_SIZE_BITS: Final = MAX_DATAGRAM_BYTES.bit_length()
 _STATION_BITS: Final = 16
 _SIZE_MASK = (1 << _SIZE_BITS) - 1
 _STATION_MASK = (1 << _STATION_BITS) - 1
 _MAX_KINDS = 256
+assert (_MAX_KINDS - 1).bit_length() + 2 * _STATION_BITS + _SIZE_BITS <= 63, "an entry of the log is an int64"
 
 
 class Lost(StrEnum):
@@ -40,6 +43,7 @@ class Lost(StrEnum):
     NOBODY_THERE = "nobody there"
     INBOX_FULL = "inbox full"
     NO_ROUTE = "no route"
+    TOO_BIG = "too big"
 
 
 class Parcel(msgspec.Struct, frozen=True, gc=False):
@@ -102,6 +106,10 @@ class Traffic:
 
     def sent(self, parcel: Parcel) -> None:
         """A parcel was transmitted along the path to its destination (where it may still be lost)."""
+        if parcel.size_bytes > MAX_DATAGRAM_BYTES:
+            raise ValueError(
+                f"{parcel.size_bytes} bytes, more than {MAX_DATAGRAM_BYTES}: the radio sends no such parcel"
+            )
         log = self._sent_log
         way = (parcel.kind << _STATION_BITS | parcel.source) << _STATION_BITS | parcel.destination
         log.append(way << _SIZE_BITS | parcel.size_bytes)
