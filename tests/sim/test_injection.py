@@ -1,9 +1,12 @@
 """Faults carried out: each does what its docstring says, ends when it should, and refuses wrong names."""
 
+import dataclasses
+
 import pytest
 from toys import Toys, line, ticking
 
-from comesh.core.events import LeaveAsked, MessageReceived, Started, TimerFired
+from comesh.core.effects import ReadDevice
+from comesh.core.events import DeviceAnswered, LeaveAsked, MessageReceived, Started, TimerFired
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.values import Value
 from comesh.sim.devices import DeviceSpec, Request
@@ -32,7 +35,7 @@ from comesh.sim.faults import (
     Slow,
 )
 from comesh.sim.injection import inject
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.random_faults import LEAVING_MS, FaultClass, RandomFaults, random_schedule
 from comesh.sim.sources import Constant
 from comesh.sim.world import LifeChange
 
@@ -230,3 +233,42 @@ def test_whatever_is_drawn_can_be_carried_out(seed: int) -> None:
     assert all(toys.world.radio.up)
     assert all(machine.process is not None for machine in toys.world.machines.values())
     assert toys["n0"].times(MessageReceived)[-1] > 110_000
+
+
+def test_a_device_that_is_down_leaves_its_neighbour_at_the_same_place_up() -> None:
+    topology = line(3, devices=1)
+    topology = dataclasses.replace(topology, devices=topology.devices | {D1: topology.devices[D0]})
+    ask = ReadDevice(device=D1, call=1)
+    toys = Toys(topology, {"n0": lambda event, now_ms: [ask] if isinstance(event, LeaveAsked) else []})
+    world = toys.world
+    inject(
+        world,
+        Schedule(
+            (
+                DeviceDown(at_ms=100.0, device=D0),
+                Leave(at_ms=150.0, node=N0),
+                DeviceDown(at_ms=3000.0, device=D1),
+                DeviceUp(at_ms=4000.0, device=D0),
+            )
+        ),
+    )
+    world.run_until(2900.0)
+    assert world.radio.up[3]
+    assert [event.error for _, event in toys["n0"].seen if isinstance(event, DeviceAnswered)] == [None]
+    world.run_until(3500.0)
+    assert not world.radio.up[3], "all that stands there is down"
+    world.run_until(4500.0)
+    assert world.radio.up[3]
+
+
+@pytest.mark.parametrize("run_ms", [500.0, 1000.0, 1400.0, 60_000.0])
+def test_who_leaves_is_gone_before_it_is_restarted(run_ms: float) -> None:
+    wanted = RandomFaults(run_ms=run_ms, quiet_ms=0.0, per_minute={FaultClass.LEAVE: 200.0})
+    faults = random_schedule(line(40), wanted, 1).faults
+    left = {fault.node: fault.at_ms for fault in faults if isinstance(fault, Leave)}
+    back = {fault.node: fault.at_ms for fault in faults if isinstance(fault, Restart)}
+    assert left.keys() == back.keys()
+    assert bool(left) == (run_ms >= LEAVING_MS)
+    assert all(0 <= at_ms <= run_ms - LEAVING_MS for at_ms in left.values())
+    assert all(back[node] >= left[node] + LEAVING_MS for node in left)
+    assert all(at_ms <= run_ms + 0.001 for at_ms in back.values()), "not into the quiet time"

@@ -5,7 +5,7 @@ readings, and they stay set. A device may be down (no answer), slow, or wrong (i
 the type or range of a reading forbids).
 
 Everything that a device really did is in its log, from the device's own view: checkers compare it with
-what the nodes believe (protocol.md, section 9).
+what the nodes believe (docs/simulator.md).
 """
 
 from collections.abc import Mapping
@@ -147,6 +147,9 @@ class VirtualDevices:
     def readings(self, device: DeviceId, now_ms: float) -> dict[str, Value]:
         """What is really so, whatever the device answers."""
         return self._devices[device].true_readings(now_ms)
+
+    def is_down(self, device: DeviceId) -> bool:
+        return self._devices[device].down
 
     def set_down(self, device: DeviceId, down: bool) -> None:
         self._devices[device].down = down

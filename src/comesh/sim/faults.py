@@ -132,7 +132,7 @@ class Drift(_Fault, frozen=True):
 
 
 class DeviceDown(_Fault, frozen=True):
-    """The device neither answers nor relays (a node at the same station goes on, and relays)."""
+    """The device neither answers nor relays (others at the same station go on, and relay)."""
 
     device: DeviceId
 

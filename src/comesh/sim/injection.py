@@ -160,7 +160,8 @@ class _Injector:
                 devices.set_down(fault.device, not up)
                 station = world.topology.devices[fault.device]
                 if not world.has_machine(station):
-                    world.radio.set_up(station, up)
+                    here = [device for device, other in world.topology.devices.items() if other == station]
+                    world.radio.set_up(station, not all(map(devices.is_down, here)))
             case DeviceSlow():
                 devices.set_slow(fault.device, fault.extra_ms)
                 self._end_later(

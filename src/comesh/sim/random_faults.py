@@ -1,8 +1,9 @@
 """Schedules drawn from a seed: which kinds of faults, how often, and a quiet time at the end.
 
 Every fault that is drawn is over when the quiet time begins: what crashed has restarted, what left has
-come back, cuts are healed. So a run has a phase in which safety is tried and one in which progress must
-show (TigerBeetle's habit; protocol.md, section 9). Each class draws from a stream of its own: adding one
+come back, cuts are healed. Clocks are the exception: a clock that was set or drifts stays so, in the quiet
+time too, as nothing sets real ones right either. So a run has a phase in which safety is tried and one in
+which progress must show (TigerBeetle's habit). Each class draws from a stream of its own: adding one
 does not move the others.
 """
 
@@ -40,6 +41,8 @@ from comesh.sim.topology import Topology
 
 LONGEST_FAULT_MS: Final = 30_000.0
 SHORTEST_FAULT_MS: Final = 100.0
+LEAVING_MS: Final = 1000.0
+"""A node that was asked to leave runs on for half a second, and a restart of what runs is passed over."""
 
 
 class FaultClass(StrEnum):
@@ -98,6 +101,11 @@ def random_schedule(topology: Topology, wanted: RandomFaults, seed: int) -> Sche
         for _ in range(count):
             at_ms = draws.between(0.0, span_ms)
             for_ms = min(draws.between(SHORTEST_FAULT_MS, LONGEST_FAULT_MS), span_ms - at_ms)
+            if fault_class is FaultClass.LEAVE:
+                if span_ms < LEAVING_MS:
+                    break
+                at_ms = min(at_ms, span_ms - LEAVING_MS)
+                for_ms = max(for_ms, LEAVING_MS)
             faults += _draw(fault_class, topology, draws, round(at_ms, 3), round(for_ms, 3))
     return Schedule(tuple(faults))
 
