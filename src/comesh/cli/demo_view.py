@@ -8,7 +8,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from comesh.cli.terminal import plain
 from comesh.core.ids import GroupId, NodeId
+from comesh.deployment.problems import printable
 from comesh.sim.building import Building
 
 FLOOR_COLUMNS, FLOOR_ROWS = 62, 11
@@ -27,7 +29,7 @@ class Log:
         self.lines: deque[Text] = deque(maxlen=SHOWN_LINES)
 
     def add(self, what: str, style: str = "") -> Text:
-        line = Text(f"{self._building.world.now_ms / 1000:7.1f} s  {what}", style=style)
+        line = plain(f"{self._building.world.now_ms / 1000:7.1f} s  {what}", style)
         self.lines.append(line)
         return line
 
@@ -35,7 +37,7 @@ class Log:
 def screen(building: Building, log: Log, size: ConsoleDimensions) -> RenderableType:
     """Everything where there is room; on a small terminal the groups and what happened."""
     now = f"{building.world.now_ms / 1000:.1f} s of simulated time, epoch {building.epoch}"
-    heading = Text(f"{building.deployment.name or 'A building'}: {now}", style="bold")
+    heading = plain(f"{building.deployment.name or 'A building'}: {now}", "bold")
     happened = Panel(Group(*log.lines) if log.lines else Text(""), title="what happens")
     note = Text("simulated: no packet leaves this process. Ctrl-C ends it.", style="dim")
     if size.width < WIDE_COLUMNS or size.height < HIGH_ROWS:
@@ -64,7 +66,7 @@ def floor(building: Building) -> Text:
             cells[row][column + offset] = (letter, style if building.world.runs(node.id) else "red")
     lines = [Text.assemble(*row) for row in reversed(cells)]
     legend = Text.assemble(
-        *((f"{name}  ", style) for name, style in zip(domains, _DOMAIN_STYLES, strict=False))
+        *((f"{printable(name)}  ", style) for name, style in zip(domains, _DOMAIN_STYLES, strict=False))
     )
     return Text("\n").join([*lines, legend])
 
@@ -108,7 +110,7 @@ def devices(building: Building) -> Table:
         reading, value = next(iter(building.readings(device_id).items()), ("", ""))
         shown = f"{value:.1f}" if isinstance(value, float) else str(value).lower()
         unit = device.readings[reading].unit if reading else None
-        table.add_row(device_id, reading, f"{shown} {unit or ''}")
+        table.add_row(device_id, reading, plain(f"{shown} {unit or ''}"))
     return table
 
 

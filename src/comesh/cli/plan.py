@@ -7,10 +7,11 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from comesh.cli.documents import DocumentFile, read_deployment
 from comesh.cli.outputs import Force, check_output, is_svg
-from comesh.cli.terminal import Exit, fail, out, print_json
+from comesh.cli.terminal import Exit, fail, out, plain, print_json
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, Plan
 from comesh.core.selection import PlanningError
@@ -97,7 +98,7 @@ def plan(
         return
     _show(outlook)
     if svg is not None:
-        out.print(f"drew {svg}", markup=False)
+        out.print(f"drew {svg}")
 
 
 class _Outlook(NamedTuple):
@@ -191,11 +192,11 @@ def _show_groups(outlook: _Outlook) -> None:
             if epoch < len(ahead):
                 gone = outlook.gone if epoch else []
                 leader, *others = (_marked(node, gone) for node in ahead[epoch][group])
-                members = ", ".join(others)
+                members = Text(", ".join(others))
                 if (group, epoch) in short:
                     one = short[group, epoch]
                     told = f"cannot act: {one.left} of {one.members} members left"
-                    members += f"\n[red]{told}[/red]" if members else f"[red]{told}[/red]"
+                    members.append(f"\n{told}" if members else told, style="red")
                 table.add_row(first, str(epoch), leader, members)
             else:
                 table.add_row(first)
@@ -223,7 +224,7 @@ def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> 
         for load in sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
     }
     for node in list(figures_of)[:MOST_NODES_SHOWN]:
-        table.add_row(_marked(node, gone), domain_of[node] or "its own", *_figures(figures_of[node]))
+        table.add_row(_marked(node, gone), plain(domain_of[node] or "its own"), *_figures(figures_of[node]))
     table.add_section()
     columns = tuple(zip(*figures_of.values(), strict=True))
     table.add_row("mean of all", "", *_figures(tuple(map(fmean, columns))))
@@ -249,12 +250,12 @@ def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -
     table.add_column("stops\n(in epochs)", overflow="fold")
     table.add_column("elects another leader\n(in epochs)", overflow="fold")
     for loss in (*losses, *lone):
-        stops = [f"[red]{_when(loss.stops)}[/red]"] if loss.stops else []
-        stops += [_shortened(loss)] if loss.dark else []
+        stops = [Text(_when(loss.stops), style="red")] if loss.stops else []
+        stops += [Text(_shortened(loss))] if loss.dark else []
         table.add_row(
-            f"{loss.domain} alone" if loss in lone else loss.domain,
+            plain(f"{loss.domain} alone" if loss in lone else loss.domain),
             str(len(loss.nodes)),
-            "\n".join(stops) or "nothing",
+            Text("\n").join(stops) if stops else "nothing",
             _when(loss.leaderless) or "nowhere",
         )
     out.print(table)

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from comesh.cli.terminal import out
 from comesh.core.ids import NodeId
+from comesh.deployment.problems import printable
 from comesh.sim.faults import Schedule
 from comesh.sim.group_watch import Span
 from comesh.sim.report import Report, Spread
@@ -19,9 +20,8 @@ _MOST_NAMES = 6
 
 def show(report: Report, schedule: Schedule) -> None:
     out.print(
-        f"{report.topology}: {report.nodes} nodes among {report.stations} stations, seed {report.seed} "
-        "(a station is a place with a radio: a node's, a device's, or both)",
-        markup=False,
+        f"{printable(report.topology)}: {report.nodes} nodes among {report.stations} stations, "
+        f"seed {report.seed} (a station is a place with a radio: a node's, a device's, or both)"
     )
     out.print("Runs membership and device traffic only: groups and routines come later.")
     faster = f", {report.simulated_s / report.cpu_s:.1f} times real time" if report.cpu_s > 0 else ""
@@ -123,7 +123,7 @@ def _show_lines(title: str, lines: list[str], count: int | None = None) -> None:
         return
     out.print(f"{title}: {len(lines) if count is None else count}")
     for line in lines[:_MOST_LINES]:
-        out.print(f"  {line}", markup=False)
+        out.print(f"  {printable(line)}")
     if len(lines) > _MOST_LINES:
         out.print(f"  ... and {len(lines) - _MOST_LINES} more")
 

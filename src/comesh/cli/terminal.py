@@ -12,6 +12,9 @@ from typing import NoReturn
 import msgspec
 import typer
 from rich.console import Console
+from rich.text import Text
+
+from comesh.deployment.problems import printable
 
 
 class _Terminal(Console):
@@ -20,9 +23,10 @@ class _Terminal(Console):
         raise BrokenPipeError
 
 
-out = _Terminal(highlight=False, soft_wrap=True)
-err = _Terminal(stderr=True, highlight=False, soft_wrap=True)
-"""Colour only on terminals, and NO_COLOR is honoured: rich sees to both."""
+out = _Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False)
+err = _Terminal(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+"""Colour only on terminals, and NO_COLOR is honoured: rich sees to both. Texts are printed as they are,
+brackets and colons too, because documents have them; what is coloured is a rich Text or has a style."""
 
 
 class Exit(IntEnum):
@@ -36,6 +40,11 @@ def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
     """End with one plain line on standard error: what happened, where, what to do."""
     err.print(f"comesh: {what}", markup=False)
     raise typer.Exit(int(code))
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A text of a document, as it is and harmless to the terminal; for tables, panels and live screens."""
+    return Text(printable(text), style=style)
 
 
 def drop_output() -> None:
