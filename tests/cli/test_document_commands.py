@@ -141,3 +141,20 @@ def test_validate_notes_that_no_driver_runs_yet() -> None:
     assert len(answer["notes"]) == 1
     virtual = runner.invoke(app, ["validate", "--json", "-"], input=document.replace("mqtt", "virtual"))
     assert json.loads(virtual.stdout)["notes"] == []
+
+
+def test_mistakes_are_shown_before_warnings_when_there_are_too_many(tmp_path: Path) -> None:
+    far = "".join(f"  far{i}: {{place: [30km, {i}m]}}\n" for i in range(210))
+    near = "".join(f"  d{i}: {{place: [0m, {i}m]}}\n" for i in range(260))
+    nodes = "nodes: {a: {place: [0m, 0m]}, b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n"
+    file = tmp_path / "many.yaml"
+    file.write_text(
+        f"{nodes}devices:\n{far}{near}routines:\n  r: {{when: nosuch.on, do: [{{device: d1, command: x}}]}}\n"
+    )
+    for command in ("validate", "plan"):
+        checked = runner.invoke(app, [command, str(file)])
+        assert checked.exit_code == 1
+        assert "routines.r.when: unknown device 'nosuch'" in checked.stderr
+        assert "... and 100 more\nmore were not looked for\n" in checked.stderr
+    assert checked.stdout == ""
+    assert json.loads(runner.invoke(app, ["validate", "--json", str(file)]).stdout)["complete"] is False

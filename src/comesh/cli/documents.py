@@ -37,11 +37,15 @@ def read_outcome(file: Path) -> Outcome:
 
 
 def show_problems(outcome: Outcome) -> None:
-    """One line each, on standard error."""
-    for problem in outcome.problems[:MAX_SHOWN]:
-        err.print(str(problem), markup=False, emoji=False)
-    if len(outcome.problems) > MAX_SHOWN:
-        err.print(f"... and {len(outcome.problems) - MAX_SHOWN} more")
+    """One line each, on standard error; of many the first, but mistakes never give way to warnings."""
+    shown = {*outcome.errors[:MAX_SHOWN], *outcome.warnings[:MAX_SHOWN]}
+    for problem in outcome.problems:
+        if problem in shown:
+            err.print(str(problem))
+    if len(outcome.problems) > len(shown):
+        err.print(f"... and {len(outcome.problems) - len(shown)} more")
+    if outcome.more:
+        err.print("more were not looked for")
     if outcome.stopped_early:
         err.print("the rest of the document was not checked")
 

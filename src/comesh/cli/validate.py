@@ -62,7 +62,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "file": outcome.file,
         "ok": outcome.deployment is not None,
-        "complete": not (outcome.could_not_read or outcome.stopped_early),
+        "complete": not (outcome.could_not_read or outcome.stopped_early or outcome.more),
         "counts": {f"{kind}s": count for kind, count in _counts(outcome).items()},
         "problems": [msgspec.to_builtins(problem) for problem in outcome.problems],
         "notes": list(outcome.notes),

@@ -15,7 +15,7 @@ from comesh.deployment.mistakes import complaints
 from comesh.deployment.model import Device, Node, Routine, Step
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
 from comesh.deployment.settings import Settings
-from comesh.deployment.values import DocumentModel
+from comesh.deployment.values import MAX_TEXT, DocumentModel
 
 MAX_REPAIRS = 8
 SECTIONS = ("name", "settings", "nodes", "devices", "routines")
@@ -74,11 +74,7 @@ def draft_of(data: dict[str, Any], replaced: set[Path]) -> tuple[Draft, list[Com
         for key in data
         if key not in SECTIONS and not key.startswith((FREE_PREFIX, "? line"))
     ]
-    name = data.get("name")
-    if name is None or isinstance(name, str):
-        draft.name = name
-    else:
-        found.append(complain("name", what=f"expected a text, got {quote(name)}", fix="put it in quotes"))
+    draft.name = _name(data.get("name"), found)
     own_settings = {} if data.get("settings") is None else data["settings"]
     draft.settings = _repaired(Settings, own_settings, ("settings",), draft, found) or Settings()
     draft.own_settings = frozenset(own_settings) if isinstance(own_settings, dict) else frozenset()
@@ -88,6 +84,21 @@ def draft_of(data: dict[str, Any], replaced: set[Path]) -> tuple[Draft, list[Com
     for complaint in found:
         draft.mark_broken(complaint.path)
     return draft, found
+
+
+def _name(name: Any, found: list[Complaint]) -> str | None:
+    match name:
+        case None:
+            return None
+        case "":
+            found.append(complain("name", what="the text is empty"))
+        case str() if len(name) > MAX_TEXT:
+            found.append(complain("name", what=f"the text is longer than {MAX_TEXT} characters"))
+        case str():
+            return name
+        case _:
+            found.append(complain("name", what=f"expected a text, got {quote(name)}", fix="put it in quotes"))
+    return None
 
 
 def _entries(

@@ -7,7 +7,8 @@ if outcome.deployment is None:
 """
 
 import os
-from itertools import chain, islice
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -21,8 +22,9 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.problems import Complaint, Position, Problem, Severity, printable, show_path
 from comesh.deployment.tree import MAX_BYTES, TreeNode, UnreadableError, grow
 
-MAX_FOUND_BY_CHECKS = 200
-"""Further mistakes of sense are not looked for: they have few causes, and each suggestion costs time."""
+MAX_FOUND_BY_CHECK = 200
+"""Of each severity. Further ones have few causes, and each suggestion costs time; but a check is only left
+early for its errors, so that no number of warnings hides a mistake."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The file itself could not be opened, or is not a text: the caller named it wrongly."""
     stopped_early: bool = False
     """A mistake that hides the rest: there may be more below it."""
+    more: bool = False
+    """There may be more problems like some of these: they are too many to look for all."""
     notes: tuple[str, ...] = ()
     """What is good to know, and nothing to mend."""
 
@@ -103,18 +107,31 @@ def _load(data: bytes, file: str, size: int) -> Outcome:
         )
     problems = [_problem(file, complaint, position) for complaint, position in grown.mistakes]
     draft, found = draft_of(_plain(root), grown.replaced)
-    found.extend(islice(chain.from_iterable(check(draft) for check in CHECKS), MAX_FOUND_BY_CHECKS))
+    more = False
+    for check in CHECKS:
+        more |= _gather(check(draft), found)
     deployment = None
     if not problems and all(complaint.severity is not Severity.ERROR for complaint in found):
         deployment = _finish(draft)
-        seen = list(outages(deployment))
-        found.extend(seen)
-        if any(complaint.severity is Severity.ERROR for complaint in seen):
+        more |= _gather(outages(deployment), found)
+        if any(complaint.severity is Severity.ERROR for complaint in found):
             deployment = None
     problems.extend(_problem(file, complaint, _locate(root, complaint)) for complaint in found)
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path, problem.what))
     problems = _once(problems)
-    return Outcome(file=file, deployment=deployment, problems=tuple(problems), notes=_notes(draft))
+    return Outcome(file=file, deployment=deployment, problems=tuple(problems), more=more, notes=_notes(draft))
+
+
+def _gather(complaints: Iterable[Complaint], found: list[Complaint]) -> bool:
+    """Add what one check tells, up to the bound; are there more?"""
+    count = Counter[Severity]()
+    for complaint in complaints:
+        count[complaint.severity] += 1
+        if count[complaint.severity] <= MAX_FOUND_BY_CHECK:
+            found.append(complaint)
+        elif complaint.severity is Severity.ERROR:
+            break
+    return any(number > MAX_FOUND_BY_CHECK for number in count.values())
 
 
 def _once(problems: list[Problem]) -> list[Problem]:

@@ -8,6 +8,7 @@ A device has no power domain of its own: only one that a node hosts (`on`) goes 
 
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
@@ -53,6 +54,14 @@ class DomainLoss(msgspec.Struct, frozen=True, kw_only=True):
     """Devices that its nodes host: nobody reaches them until the power is back."""
     routines_hit: tuple[RoutineId, ...] = ()
     """Routines that are triggered by those devices or command them."""
+
+
+class Outage(NamedTuple):
+    """A loss that stops a group, in words, and what would prevent it."""
+
+    loss: DomainLoss
+    what: str
+    fix: str
 
 
 class ShortGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,18 +159,24 @@ def lone_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts) -> tuple[Dom
     return tuple(_with_devices(plan, _loss(node, (node,), ahead), hosts) for node in lone)
 
 
-def domain_warnings(plan: Plan) -> list[str]:
-    """One sentence per power domain whose outage would stop a group, at the start or soon after."""
-    warnings = []
+def outages(plan: Plan) -> list[Outage]:
+    """The power domains whose outage would stop a group, at the start or soon after."""
+    found = []
     for loss in domain_losses(plan, forecast(plan, WARNED_EPOCHS)):
         if loss.stops:
             share = f"{len(loss.nodes)} of {len(plan.nodes)} nodes"
-            stopped = _stopped(loss.stops)
-            warnings.append(
-                f"an outage of power domain {loss.domain!r} ({share}) would stop {stopped}, until the power "
-                "is back; nodes in more power domains, or fewer in this one, prevent that"
+            what = (
+                f"an outage of power domain {loss.domain!r} ({share}) would stop {_stopped(loss.stops)}, "
+                "until the power is back"
             )
-    return warnings
+            fix = "nodes in more power domains, or fewer in this one, prevent that"
+            found.append(Outage(loss, what, fix))
+    return found
+
+
+def domain_warnings(plan: Plan) -> list[str]:
+    """One sentence per such power domain."""
+    return [f"{outage.what}; {outage.fix}" for outage in outages(plan)]
 
 
 def dark_sentences(losses: Sequence[DomainLoss]) -> list[str]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from comesh.core.selection.planning import PlanningError
+from comesh.deployment import outlook
 from comesh.deployment.checks.settings import survive_one
+from comesh.deployment.clauses import WrongClauseError
 from comesh.deployment.model import Deployment
-from comesh.deployment.outlook import WARNED_EPOCHS, domain_losses, domain_warnings, forecast
 from comesh.deployment.planning import plan_of
 from comesh.deployment.problems import Complaint, complain, warn
 
@@ -17,10 +18,9 @@ def outages(deployment: Deployment) -> Iterator[Complaint]:
     except PlanningError as wrong:
         yield complain("nodes", what=f"no plan can be made: {wrong}")
         return
-    losses = domain_losses(plan, forecast(plan, WARNED_EPOCHS))
-    stopping = [loss for loss in losses if loss.stops]
-    for loss, sentence in zip(stopping, domain_warnings(plan), strict=True):
-        what, _, fix = sentence.partition("; ")
-        if deployment.settings.f == 0:
-            fix = survive_one(len(deployment.nodes))
-        yield warn("nodes", loss.nodes[0], "power_domain", what=what, fix=fix)
+    except WrongClauseError as wrong:
+        yield complain("routines", what=f"no plan can be made: {wrong}")
+        return
+    for outage in outlook.outages(plan):
+        fix = survive_one(len(deployment.nodes)) if deployment.settings.f == 0 else outage.fix
+        yield warn("nodes", outage.loss.nodes[0], "power_domain", what=outage.what, fix=fix)
