@@ -144,6 +144,13 @@ def test_the_picture_is_well_formed_and_names_everything(floors: int) -> None:
     assert sum("floor at" in (text or "") for text in texts) == (floors if floors > 1 else 0)
 
 
+def test_the_picture_leaves_out_what_xml_forbids() -> None:
+    plan = office(["\x1b[31m", "tab\tbed", "\ufffe", None, None])
+    root = ElementTree.fromstring(draw(plan, title="a\x07b\x00\ud800c \U0001f600"))
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"abc \U0001f600", "[31m: 1 node", "tab\tbed: 1 node", ": 1 node"} <= texts
+
+
 def test_a_plan_without_devices_or_with_one_place_can_be_drawn() -> None:
     lone = PlannedNode(id=NodeId("hub"), place=Place(5, 5))
     for devices in ([], [PlannedDevice(id=DeviceId(f"d{i}"), place=Place(5, 5)) for i in range(12)]):

@@ -7,11 +7,12 @@ its fellow members on the same floor. Names that would cover each other are left
 name as a tooltip.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import cos, pi, sin
 from string import ascii_uppercase
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax import saxutils
 
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.plan import Place, Plan
@@ -38,6 +39,9 @@ COLOURS = (
 )  # fmt: skip
 INK = "#1f2933"
 FAINT = "#66717d"
+
+_NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 forbids, even as references (section 2.2)."""
 
 
 class _Point(NamedTuple):
@@ -79,8 +83,10 @@ class _Sheet:
         self.marks.append(mark)
 
     def text(self, x: float, y: float, words: str, size: int = 12, **style: str) -> None:
-        extra = "".join(f" {name.replace('_', '-')}={quoteattr(value)}" for name, value in style.items())
-        self.add(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{extra}>{escape(words)}</text>')
+        extra = "".join(
+            f" {name.replace('_', '-')}={saxutils.quoteattr(value)}" for name, value in style.items()
+        )
+        self.add(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{extra}>{_escaped(words)}</text>')
 
     def reserve(self, at: _Point, half_px: float) -> None:
         self._taken.append((at.x - half_px, at.y - half_px, at.x + half_px, at.y + half_px))
@@ -103,6 +109,11 @@ class _Sheet:
     def _inside(self, box: _Box) -> bool:
         left, top, right, bottom = self.panel
         return left + 4 < box[0] and top + 4 < box[1] and box[2] < right - 4 and box[3] < bottom - 4
+
+
+def _escaped(words: str) -> str:
+    """Words of a document as text of an element, without what no XML may hold."""
+    return saxutils.escape(_NOT_XML.sub("", words))
 
 
 def _beside(at: _Point, width: float, height: float, away: float) -> list[_Box]:
@@ -196,7 +207,7 @@ def _draw_floor(sheet: _Sheet, scene: _Scene, floor: _Floor, frame: _Frame) -> N
     cluster_of = {device: cluster.group for cluster in plan.clusters for device in cluster.devices}
     for device, at in devices.items():
         colour = colour_of[cluster_of[device]]
-        tip = f"<title>{escape(device)} ({escape(cluster_of[device])})</title>"
+        tip = f"<title>{_escaped(device)} ({_escaped(cluster_of[device])})</title>"
         sheet.add(f'<circle cx="{at.x:.1f}" cy="{at.y:.1f}" r="3.6" fill="{colour}">{tip}</circle>')
     domain_of = {node.id: node.power_domain for node in plan.nodes}
     for node, at in nodes.items():
@@ -221,7 +232,7 @@ def _draw_area(sheet: _Sheet, points: Sequence[_Point], colour: str, group: Grou
     if len(corners) == 1:
         corners.append(_Point(corners[0].x + 0.1, corners[0].y))
     outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-    sheet.add(f'<polygon points="{outline}" {style}><title>{escape(group)}</title></polygon>')
+    sheet.add(f'<polygon points="{outline}" {style}><title>{_escaped(group)}</title></polygon>')
 
 
 def _draw_lines(sheet: _Sheet, scene: _Scene, nodes: Mapping[NodeId, _Point]) -> None:
@@ -244,7 +255,7 @@ def _draw_node(sheet: _Sheet, scene: _Scene, node: NodeId, at: _Point, letter: s
     told = ", ".join(f"leads {group}" if rank == 0 else f"in {group}" for group, rank in duties) or "idle"
     sheet.add(
         f'<rect x="{at.x - 8:.1f}" y="{at.y - 8:.1f}" width="16" height="16" rx="3" fill="#ffffff" '
-        f'stroke="{INK}" stroke-width="1.6"><title>{escape(node)}: {escape(told)}</title></rect>'
+        f'stroke="{INK}" stroke-width="1.6"><title>{_escaped(node)}: {_escaped(told)}</title></rect>'
     )
     if letter:
         sheet.text(at.x, at.y + 4, letter, 11, text_anchor="middle", font_weight="600")
