@@ -1,4 +1,4 @@
-"""Selection against its bars: time, and what the paper reports of its LSH (numbers.md, P1, P2, P4).
+"""Selection against its bars: time, and what the paper reports of its LSH (docs/paper-map.md).
 
     python benchmarks/selection.py [--json]
 

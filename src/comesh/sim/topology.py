@@ -5,7 +5,7 @@ runs a node at the same station (paper, section 5.1: 40 % of 250). Two stations 
 they are at most `reach_mm` apart. Stations that run nodes are numbered first.
 
 Who relays: every station, by default. The paper asks for "any mesh routing algorithm" under CoMesh and
-counts N, not the smart share, as the size of its meshes; its quorum distances (P2 in numbers.md) fit a
+counts N, not the smart share, as the size of its meshes; its quorum distances (paper, table 2) fit a
 mesh of all N. `Relays.NODES` lets only the stations of nodes pass messages on, for radios that join a
 mesh without serving it. Either way what relays is connected and reaches every station: a maker draws
 again until that is so, or says that it can't be.

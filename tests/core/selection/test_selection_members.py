@@ -186,7 +186,7 @@ def test_the_leader_is_near_with_policy_locality_and_anyone_otherwise() -> None:
 
 
 def test_larger_m_gives_fewer_candidates_and_larger_l_and_r_more() -> None:
-    """Figure 5 of the paper, in the large (numbers.md, P5)."""
+    """Figure 5 of the paper, in the large."""
 
     def candidates(**lsh: int) -> float:
         counts = []
