@@ -44,6 +44,35 @@ def test_a_domain_that_stops_a_group_is_told(tmp_path: Path) -> None:
     assert "can not act until" in result.output
 
 
+def test_a_document_without_devices_has_no_story(tmp_path: Path) -> None:
+    document = tmp_path / "bare.yaml"
+    document.write_text("nodes: {a: {place: [0m, 0m]}, b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n")
+    result = CliRunner().invoke(app, ["demo", str(document)])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("comesh: the story needs at least one device")
+
+
+def test_texts_of_a_document_are_no_markup_on_the_screen(tmp_path: Path) -> None:
+    document = tmp_path / "odd.yaml"
+    document.write_text(
+        'name: "[/bold]\\e[2J"\n'
+        'nodes: {a: {place: [0m, 0m], power_domain: "[/red]\\e"}, '
+        "b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n"
+        'devices: {d: {place: [0m, 0m], readings: {warm: {type: float, unit: "[/C]"}}}}\n'
+    )
+    deployment = load(document).deployment
+    assert deployment is not None
+    building = Building(deployment, seed=1)
+    building.run(5)
+    log = Log(building)
+    log.add("[/red] goes out")
+    console = Console(width=150, height=50, record=True, file=StringIO())
+    console.print(screen(building, log, ConsoleDimensions(150, 50)))
+    shown = console.export_text()
+    for text in ("[/bold]?[2J", "[/red]?", "[/red] goes out", "[/C]"):
+        assert text in shown
+
+
 def test_the_screen_shows_who_is_gone_and_fits_small_terminals() -> None:
     deployment = load(EXAMPLES / "office.yaml").deployment
     assert deployment is not None

@@ -56,6 +56,8 @@ def demo(
     deployment = read_deployment(OFFICE if file is None else file)
     if len(deployment.nodes) < 3:
         fail("the story needs at least three nodes: one to lose, and two to notice")
+    if not deployment.devices:
+        fail("the story needs at least one device: without any there is no cluster whose leader could crash")
     building = Building(deployment, seed=seed)
     stage = Stage(building, speed=speed, live=out.is_terminal)
     once = once or not out.is_terminal
