@@ -222,3 +222,14 @@ def test_nodes_that_cannot_reach_each_other_are_told(tmp_path: Path) -> None:
     answer = json.loads(run(*given, "--json"))
     assert answer["splits"] == [{"from_s": 21.0, "to_s": 31.0, "parts": [["a", "b"], ["c"]]}]
     assert answer["without_majority"] == {"c1": [], "deployment": []}
+
+
+@pytest.mark.parametrize("option", ["--reach", "--hop-ms", "--skew-ms", "--minutes", "--loss", "--drift-ppm"])
+@pytest.mark.parametrize("value", ["inf", "nan", "1e300"])
+def test_numbers_have_bounds(option: str, value: str) -> None:
+    assert f"Invalid value for '{option}'" in run(*SMALL, option, value, code=2)
+
+
+@pytest.mark.parametrize("option", ["--reach", "--hop-ms", "--skew-ms"])
+def test_the_greatest_numbers_run(option: str) -> None:
+    run(*SMALL, option, "1e6")

@@ -47,6 +47,10 @@ _MOST_DEVICES = 50_000
 _MOST_PER_MINUTE = 10_000.0
 _DEVICES = 250
 _SMART = 0.4
+_MOST_REACH_M = 1_000_000.0
+"""Everything: places are at most 100 km from the origin on each axis."""
+_MOST_MS = 86_400_000.0
+"""A day, of a hop or of a clock that is off."""
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
@@ -67,17 +71,24 @@ _Smart = Annotated[
 ]
 _Reach = Annotated[
     float | None,
-    typer.Option(min=0.001, help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE."),
+    typer.Option(
+        min=0.001,
+        max=_MOST_REACH_M,
+        help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE.",
+    ),
 ]
 _Relays = Annotated[Relays, typer.Option(help="Who passes messages on.")]
 _Minutes = Annotated[float, typer.Option(min=0.0, max=100_000.0, help="Simulated time.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Decides everything random.")]
-_HopMs = Annotated[float | None, typer.Option(min=0.0, help="Time of a hop; left out: 10, or as FILE says.")]
+_HopMs = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=_MOST_MS, help="Time of a hop; left out: 10, or as FILE says."),
+]
 _Loss = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages lost on each hop.")]
 _LossPerMessage = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share lost, however many hops.")]
 _Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share that arrives twice.")]
 _Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share held up on the way.")]
-_SkewMs = Annotated[float, typer.Option(min=0.0, help="Clocks are off by up to this.")]
+_SkewMs = Annotated[float, typer.Option(min=0.0, max=_MOST_MS, help="Clocks are off by up to this.")]
 _DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Clocks drift by up to this.")]
 _Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other.")]
 _Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
