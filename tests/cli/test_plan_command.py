@@ -143,6 +143,45 @@ def test_the_picture_overwrites_pictures_only(plant: Path, tmp_path: Path) -> No
         assert other.read_text().startswith("<svg")
 
 
+ODD = """
+name: "<&> [/bold] \\a :smile:"
+nodes:
+  a: {place: [0m, 0m], power_domain: "[/red]"}
+  b: {place: [1m, 0m], power_domain: "[/red]"}
+  c: {place: [2m, 0m], power_domain: "[red]:smile:\\e[2J"}
+devices:
+  d: {place: [0m, 0m], readings: {celsius: {type: float, unit: "[/C]"}}}
+"""
+
+
+@pytest.mark.parametrize("console", [{"markup": True, "emoji": True}, {}])
+def test_texts_of_a_document_are_no_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, console: dict[str, bool]
+) -> None:
+    if console:
+        monkeypatch.setattr(plan_command, "out", Console(width=200, soft_wrap=True, **console))
+    document, picture = tmp_path / "odd.yaml", tmp_path / "odd.svg"
+    document.write_text(ODD)
+    result = runner.invoke(app, ["plan", str(document), "--svg", str(picture)])
+    assert result.exit_code == 0, result.output
+    assert "│ [/red] " in result.stdout
+    assert "[red]:smile:?[2J" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert "<&> [/bold]  :smile:, epoch 0" in {
+        text.text for text in ElementTree.fromstring(picture.read_text()).iter()
+    }
+
+
+@pytest.mark.parametrize("command", [["validate"], ["sim", "--minutes", "0.2"], ["demo", "--once"]])
+def test_other_commands_take_such_texts_too(tmp_path: Path, command: list[str]) -> None:
+    document = tmp_path / "[red]odd].yaml"
+    document.write_text(ODD)
+    result = runner.invoke(app, [*command, str(document)])
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "\x07" not in result.output
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
