@@ -410,16 +410,6 @@ def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
     assert ping.message.rumours.members[0].state == MemberState.SUSPECT, "so that it can contradict"
 
 
-def test_who_suspects_goes_on_trying() -> None:
-    mesh = Mesh(6)
-    mesh.run(10)
-    asleep = mesh.ids[3]
-    mesh.world.pause(mesh.machine(asleep), 1_500.0)
-    mesh.run_until(lambda: any(mesh.changes(asleep, "suspect")))
-    mesh.run(10)
-    assert mesh.false_deaths() == [], "it woke within the time it was given, and was asked again"
-
-
 def test_a_giant_gossip_is_bounded_and_told_once() -> None:
     mesh = Mesh(3)
     mesh.run(5)

@@ -154,8 +154,6 @@ class Medley:
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.what == "no_answer":
             self.prober.on_no_answer(int(timer.of), self.incarnation, step)
-        elif timer.what == "recheck":
-            self.prober.on_recheck(int(timer.of), self.incarnation, step)
         elif timer.what == "suspicion":
             if self.beliefs.on_expiry(int(timer.of), step):
                 self.prober.probe(int(timer.of), self.incarnation, step)

@@ -4,8 +4,8 @@
     three near nodes -> (no Ack, nor one through them) -> suspect
 
 The suspect's ring neighbours hear of it at once and look for themselves, so that within a round trip a
-suspicion is either confirmed by several nodes or contradicted by the suspect. Whoever suspects goes on
-trying every half period, and at once tries those that hang on the same power: an outage takes them all.
+suspicion is either confirmed by several nodes or contradicted by the suspect. Whoever suspects also tries
+at once those that hang on the same power: an outage takes them all.
 """
 
 import msgspec
@@ -149,11 +149,6 @@ class Prober:
         if self._settings.spatial and self._roster.index[self._own] in self._confirmers(suspect):
             self.probe(suspect, incarnation, step)
 
-    def on_recheck(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
-        """Who suspects a member keeps trying it, so that one that was only away for a while can speak."""
-        if self._beliefs.table.state(suspect) == MemberState.SUSPECT:
-            self.probe(suspect, incarnation, step)
-
     def _ping(self, probe: Probe, incarnation: Incarnation, step: Step) -> None:
         self._number += 1
         self._probes[self._number] = probe
@@ -185,7 +180,6 @@ class Prober:
         update = MemberUpdate(node, MemberState.SUSPECT, table.incarnation(target), self._own)
         first = table.state(target) == MemberState.ALIVE
         self._beliefs.learn(target, update, step)
-        step.set_timer(_recheck(target), self._settings.period_ms / 2)
         if not first:
             return
         if not self._settings.spatial:
@@ -212,10 +206,6 @@ class Prober:
                     if count == CONFIRMERS_EACH_WAY:
                         break
         return found
-
-
-def _recheck(number: int) -> Timer:
-    return Timer("membership", "recheck", number)
 
 
 def _no_answer(number: int) -> Timer:
