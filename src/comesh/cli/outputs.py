@@ -11,6 +11,9 @@ from comesh.cli.terminal import fail
 
 _LOOKED_AT_BYTES = 65_536
 
+FAULTS_HEADER = "# Faults of a run, written by comesh sim --write-faults; replay them with --faults.\n"
+"""Tells a schedule that was written by us, and may be overwritten, from one that a person wrote."""
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file, whatever it is.")]
 
 
@@ -38,6 +41,10 @@ def check_output(
 def is_svg(begin: bytes) -> bool:
     text = begin.lstrip()
     return text.startswith(b"<svg") or (text.startswith(b"<?xml") and b"<svg" in text)
+
+
+def is_written_faults(begin: bytes) -> bool:
+    return begin.startswith(FAULTS_HEADER.encode())
 
 
 def is_trace(begin: bytes) -> bool:

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from comesh.cli.documents import read_deployment
-from comesh.cli.outputs import Force, check_output, is_trace
+from comesh.cli.outputs import FAULTS_HEADER, Force, check_output, is_trace, is_written_faults
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import err, fail, print_json
 from comesh.core.ids import DeviceId
@@ -102,6 +102,10 @@ _Random = Annotated[
 ]
 _Joined = Annotated[bool, typer.Option("--joined", help="Begin with nodes that know each other.")]
 _TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write every event there.")]
+_WriteFaults = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write all faults of the run there, as --faults reads them."),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
@@ -127,13 +131,13 @@ def sim(
     random: _Random = None,
     joined: _Joined = False,
     trace: _TraceFile = None,
+    write_faults: _WriteFaults = None,
     json: _Json = False,
     force: Force = False,
 ) -> None:
     """Run a mesh in virtual time: traffic, what was detected and when, false alarms."""
-    if trace is not None:
-        reads = [path for path in (file, faults) if path is not None]
-        check_output(trace, reads=reads, ours=is_trace, kind="trace", force=force)
+    outputs = _Outputs(trace, write_faults)
+    _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
     written = FaultsFile((), ())
     try:
         if file is None:
@@ -153,17 +157,32 @@ def sim(
         written = FaultsFile((), ()) if faults is None else _read_faults(faults, run_ms)
         schedule = written.schedule + _crashing(mesh.topology, crash, run_ms, seed)
         schedule += _drawn(mesh.topology, random or [], run_ms, seed)
-        report = _run(mesh, settings, schedule, minutes=minutes, seed=seed, joined=joined, trace_file=trace)
+        report = _run(mesh, settings, schedule, outputs, minutes=minutes, seed=seed, joined=joined)
     except ScheduleError as error:
         fail(_located(error, faults, written))
     except OSError as error:
-        fail(f"cannot write {trace}: {error.strerror}")
+        fail(f"cannot write {error.filename or trace}: {error.strerror}")
     except TopologyError as error:
         fail(str(error))
     if json:
         print_json(report)
     else:
         show(report, schedule)
+
+
+class _Outputs(NamedTuple):
+    trace: Path | None
+    faults: Path | None
+
+
+def _check_outputs(outputs: _Outputs, *, reads: list[Path], force: bool) -> None:
+    trace, faults = outputs
+    if trace is not None:
+        check_output(trace, reads=reads, ours=is_trace, kind="trace", force=force)
+    if faults is not None:
+        check_output(faults, reads=reads, ours=is_written_faults, kind="schedule that was drawn", force=force)
+        if trace is not None and trace.absolute() == faults.absolute():
+            fail(f"--trace and --write-faults both name {trace}; choose another name for one")
 
 
 def _refuse_with_file(**given: object) -> None:
@@ -280,11 +299,11 @@ def _run(
     mesh: _Mesh,
     settings: WorldSettings,
     schedule: Schedule,
+    outputs: _Outputs,
     *,
     minutes: float,
     seed: int,
     joined: bool,
-    trace_file: Path | None,
 ) -> Report:
     with ExitStack() as stack:
         simulation = Simulation(
@@ -295,8 +314,10 @@ def _run(
             joined=joined,
             faults=schedule,
             devices=mesh.devices,
-            trace=None if trace_file is None else Trace(stack.enter_context(trace_file.open("wb"))),
+            trace=None if outputs.trace is None else Trace(stack.enter_context(outputs.trace.open("wb"))),
         )
+        if outputs.faults is not None:
+            outputs.faults.write_text(FAULTS_HEADER + schedule.to_yaml(), encoding="utf-8")
         groups = None
         if mesh.plan is not None:
             groups = EpochGroups(simulation.world, mesh.plan, mesh.epoch_ms)
@@ -314,5 +335,8 @@ def _run(
 
         simulation.run(minutes=minutes, progress=each_second)
         return msgspec.structs.replace(
-            simulation.report(), without_majority=watch.without_majority(), splits=watch.splits()
+            simulation.report(),
+            faults=schedule.faults,
+            without_majority=watch.without_majority(),
+            splits=watch.splits(),
         )

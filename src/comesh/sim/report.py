@@ -3,6 +3,7 @@
 import msgspec
 
 from comesh.core.ids import GroupId, NodeId
+from comesh.sim.faults import Fault
 from comesh.sim.group_watch import Span, Split
 from comesh.sim.traffic import Amount, Totals, Traffic
 from comesh.sim.watch import Detection
@@ -57,6 +58,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     stopped: tuple[Life, ...]
     """Processes that ended themselves, and why."""
     trace_digest: str | None
+    faults: tuple[Fault, ...] = ()
+    """The schedule that was run, where whoever ran it put it here: `comesh sim` does."""
     without_majority: dict[GroupId, tuple[Span, ...]] | None = None
     """When each group of a document had no majority; None: there are no groups, or nobody watched."""
     splits: tuple[Split, ...] = ()

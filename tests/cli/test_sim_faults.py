@@ -1,0 +1,57 @@
+"""`comesh sim --write-faults`: the schedule that was run, to read, to cut down, to replay."""
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from comesh.cli.main import app
+from comesh.cli.outputs import FAULTS_HEADER
+from comesh.sim.random_faults import FaultClass
+
+SMALL = ["sim", "--devices", "30", "--minutes", "1", "--loss", "0.02"]
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output + result.stderr
+    return result.stdout if code == 0 else " ".join(result.stderr.split())
+
+
+def test_what_was_drawn_replays_from_the_file(tmp_path: Path) -> None:
+    by_hand, drawn, again = (tmp_path / name for name in ("hand.yaml", "drawn.yaml", "again.yaml"))
+    by_hand.write_text("- {fault: leave, at: 5s, node: n20}\n- {fault: copy-card, at: 6s, node: n20}\n")
+    draws = [f"--random={kind}={20 if kind is not FaultClass.POWER else 0}" for kind in FaultClass]
+
+    def report(*more: str) -> dict[str, object]:
+        told = json.loads(run(*SMALL, "--json", *more))
+        assert isinstance(told, dict)
+        told.pop("cpu_s")
+        return told
+
+    trace = ("--trace", str(tmp_path / "trace.jsonl"))
+    first = report(*trace, *draws, "--crash", "2", "--faults", str(by_hand), "--write-faults", str(drawn))
+    second = report(*trace, "--faults", str(drawn), "--write-faults", str(again))
+    assert first == second
+    assert first["trace_digest"] is not None
+    assert drawn.read_text() == again.read_text()
+    faults = first["faults"]
+    assert isinstance(faults, list)
+    assert {"fault": "leave", "at_ms": 5000.0, "node": "n20"} in faults
+    assert len({fault["fault"] for fault in faults}) > 12
+
+
+def test_only_what_was_written_is_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    quick = ["sim", "--devices", "5", "--minutes", "0.01"]
+    run(*quick, "--write-faults", str(file))
+    run(*quick, "--write-faults", str(file))
+    assert file.read_text() == FAULTS_HEADER + "faults: []\n"
+    assert "reads" in run(*quick, "--faults", str(file), "--write-faults", str(file), code=2)
+    file.write_text("faults: []\n")
+    assert "--force" in run(*quick, "--write-faults", str(file), code=2)
+    run(*quick, "--write-faults", str(file), "--force")
+    new = str(tmp_path / "new")
+    assert "both name" in run(*quick, "--write-faults", new, "--trace", new, code=2)
+    nowhere = str(tmp_path / "no" / "such")
+    assert f"cannot write {nowhere}" in run(*quick, "--write-faults", nowhere, code=2).replace("- ", "-")
