@@ -1,11 +1,13 @@
 """The swarm: a seed draws a whole mesh and everything that goes wrong in it; checkers judge what came.
 
-A seed decides size, shape, radio, clocks, membership settings and a schedule of faults. First comes a
-phase in which anything may break, then a quiet one in which the mesh has to recover (TigerBeetle's
-habit). What is checked of membership:
+A seed decides size (from a single node on), shape, power domains, radio, clocks, membership settings, a
+schedule of faults, and notices that some nodes post while things break. First comes a phase in which anything
+may break, then a quiet one in which the mesh has to recover (TigerBeetle's habit). What is checked of
+membership:
 
 - *agreement*: within RECOVERY_MS of the last fault all running nodes hold one table, its living members
-  are those that run, and none is suspect;
+  are those that run, and none is suspect; their boards of notices are the same (what was posted a moment
+  before its node crashed may be on none);
 - *calm*: from then on no life that runs is buried, except where a card was copied: that name's address
   may have to be learned again;
 - *one of each name*: at the end one process per name runs, and a process only ever ended itself because
@@ -14,27 +16,41 @@ habit). What is checked of membership:
 Every verdict carries the command that replays it.
 """
 
+import dataclasses
+
 import msgspec
 
 from comesh.core.draws import Draws
 from comesh.core.effects import MemberChanged, Observation
+from comesh.core.events import NoticePosted
 from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings
-from comesh.core.messages import MemberState
+from comesh.core.messages import MemberState, Notice
 from comesh.core.node import Node
+from comesh.sim.engine import Priority
 from comesh.sim.faults import CopyCard, Schedule
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.simulation import Simulation
 from comesh.sim.streams import stream
 from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.world import LifeChange, WorldSettings
+from comesh.sim.world import LifeChange, World, WorldSettings
 
 BREAKING_MS = 60_000.0
 RECOVERY_MS = 120_000.0
 CALM_MS = 30_000.0
 RIVAL_MS = 5_000.0
 MOST_NODES = 40
+MOST_POWER_DOMAINS = 4
+MOST_NOTICES = 12
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """A node posts a notice, if it runs then."""
+
+    at_ms: float
+    node: NodeId
+    notice: NoticePosted
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +62,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     settings: WorldSettings
     membership: MembershipSettings
     faults: Schedule
+    postings: tuple[Posting, ...]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +82,35 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw_topology(draws: Draws, seed: int) -> Topology:
     shape = draws.choice([Shape.GRID, Shape.RANDOM, Shape.CLUSTERED, Shape.LINE])
-    nodes = 3 + draws.below(MOST_NODES - 2)
-    return make_topology(shape, devices=nodes, smart=1.0, seed=seed)
+    nodes = 1 + draws.below(MOST_NODES)
+    topology = make_topology(shape, devices=nodes, smart=1.0, seed=seed)
+    return dataclasses.replace(topology, power_domains=_draw_domains(topology, seed))
+
+
+def _draw_domains(topology: Topology, seed: int) -> dict[str, tuple[NodeId, ...]]:
+    """In every second case: each node is in one of a few domains, or in none."""
+    draws = stream(seed, "swarm power")
+    if draws.chance(0.5):
+        return {}
+    names = [f"p{number}" for number in range(1 + draws.below(MOST_POWER_DOMAINS))]
+    drawn = {node: draws.choice(["", *names]) for node in sorted(topology.nodes)}
+    domains = {name: tuple(node for node in drawn if drawn[node] == name) for name in names}
+    return {name: nodes for name, nodes in domains.items() if nodes}
+
+
+def _draw_postings(topology: Topology, seed: int) -> tuple[Posting, ...]:
+    """A few keys, whose versions rise, each from any node."""
+    draws = stream(seed, "swarm notices")
+    nodes = sorted(topology.nodes)
+    times_ms = sorted(round(draws.between(0.0, BREAKING_MS), 3) for _ in range(draws.below(MOST_NOTICES + 1)))
+    return tuple(
+        Posting(
+            at_ms,
+            draws.choice(nodes),
+            NoticePosted(key=draws.choice(["one", "two"]), version=version, value=bytes(draws.below(200))),
+        )
+        for version, at_ms in enumerate(times_ms, start=1)
+    )
 
 
 def draw(seed: int) -> tuple[Case, Topology]:
@@ -96,6 +140,7 @@ def draw(seed: int) -> tuple[Case, Topology]:
         settings=settings,
         membership=MembershipSettings(spatial=draws.chance(0.8)),
         faults=_findable(random_schedule(topology, wanted, seed), len(topology.nodes)),
+        postings=_draw_postings(topology, seed),
     )
     return case, topology
 
@@ -122,6 +167,8 @@ def run_seed(seed: int) -> Verdict:
         joined=False,
         faults=case.faults,
     )
+    for posting in case.postings:
+        simulation.world.engine.at(posting.at_ms, Priority.ARRIVAL, _post, simulation.world, posting)
     judge = Judge(simulation)
     simulation.run(seconds=BREAKING_MS / 1000)
     recovered_after_s = judge.wait_for_agreement()
@@ -135,6 +182,12 @@ def run_seed(seed: int) -> Verdict:
         recovered_after_s=recovered_after_s,
         broken=tuple(judge.verdict()),
     )
+
+
+def _post(world: World, posting: Posting) -> None:
+    process = world.machines[posting.node].process
+    if process is not None:
+        world.give(process, posting.notice)
 
 
 class Judge:
@@ -151,7 +204,7 @@ class Judge:
     def wait_for_agreement(self) -> float | None:
         """Seconds of the quiet phase until all agreed, or None."""
         began_ms = self._world.now_ms
-        while disagreement := self._untruth() or self._suspicion() or self._difference():
+        while disagreement := self._disagreement():
             if self._world.now_ms - began_ms >= RECOVERY_MS:
                 self._late.append(
                     f"no agreement {RECOVERY_MS / 1000:.0f} s after the last fault: {disagreement}"
@@ -161,7 +214,7 @@ class Judge:
         return (self._world.now_ms - began_ms) / 1000
 
     def verdict(self) -> list[str]:
-        untruth = self._untruth()
+        untruth = self._untruth() or self._other_boards()
         if untruth and not self._late:
             self._late.append(f"agreement was lost in the calm: {untruth}")
         return [*self._late, *self._buried, *self._doubles(), *self._wrong_stops()]
@@ -180,6 +233,9 @@ class Judge:
             if machine.process is not None and isinstance(machine.process.node, Node):
                 running.setdefault(machine.node_id, []).append(machine.process.node)
         return running
+
+    def _disagreement(self) -> str:
+        return self._untruth() or self._suspicion() or self._difference() or self._other_boards()
 
     def _untruth(self) -> str:
         """A running node whose list of the living is not true; empty if there is none."""
@@ -201,6 +257,18 @@ class Judge:
         return (
             f"tables differ, as between {' and '.join(sorted(digests.values())[:2])}"
             if len(digests) > 1
+            else ""
+        )
+
+    def _other_boards(self) -> str:
+        """Two running nodes whose notices differ; empty if there are none."""
+        boards: dict[tuple[Notice, ...], NodeId] = {}
+        for node_id, nodes in sorted(self._running().items()):
+            board = sorted(nodes[0].membership.beliefs.board, key=lambda notice: notice.key)
+            boards.setdefault(tuple(board), node_id)
+        return (
+            f"boards differ, as between {' and '.join(sorted(boards.values())[:2])}"
+            if len(boards) > 1
             else ""
         )
 
