@@ -135,6 +135,7 @@ def _setting_lines(case: Case) -> list[str]:
         f"clocks: off by up to {settings.skew_ms / 1000:g} s, drift up to {settings.drift_ppm:g} ppm",
         f"nodes start within {settings.start_spread_ms / 1000:g} s; membership probes "
         + ("near nodes more often" if case.membership.spatial else "all nodes alike"),
+        f"notices posted: {len(case.postings)}",
         f"faults: {len(case.faults.faults)}",
     ]
 
