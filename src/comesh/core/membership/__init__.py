@@ -1,4 +1,4 @@
-"""Who is there: Medley, a SWIM in which near nodes are probed more often (paper, section 2; docs/membership.md).
+"""Who is there: Medley, a SWIM in which near nodes are probed more often (docs/membership.md).
 
 Read in this order: settings (every knob with its formula), roster (the nodes of a deployment and how near
 they are), table (what one node believes of each), bag (whom to probe next), suspicion, health,
