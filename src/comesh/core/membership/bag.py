@@ -68,15 +68,11 @@ class Bag:
 
     def anyone(self, count: int, table: Table) -> list[int]:
         """Up to count different living nodes from anywhere."""
-        size = len(self._roster)
-        drawn = (self._draws.below(size) for _ in range(8 * count))
-        chosen = list(
-            dict.fromkeys(number for number in drawn if number != self._own and table.is_living(number))
-        )
-        if len(chosen) < count:
-            others = [number for number in table.living_numbers() if number != self._own]
-            return self._draws.sample(others, count)
-        return chosen[:count]
+        chosen = self._pick(range(len(self._roster)), count, table, self._own)
+        if len(chosen) == count:
+            return chosen
+        others = [number for number in table.living_numbers() if number != self._own]
+        return self._draws.sample(others, count)
 
     def helpers(self, count: int, table: Table, *, target: int) -> list[int]:
         """Up to count different living nodes that could try a target in this one's stead.

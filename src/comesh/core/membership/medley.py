@@ -284,7 +284,7 @@ class Medley:
         chosen = self.prober.bag.some(count - 1, self.beliefs.table, but=self._number)
         others = [
             number
-            for number in self.prober.bag.anyone(count, self.beliefs.table)
+            for number in self.prober.bag.anyone(min(count, 2), self.beliefs.table)
             if number != self._number and number not in chosen
         ]
         return chosen + others[:1]
