@@ -38,7 +38,7 @@ def evaluate(tree: Expression, values: Mapping[tuple[str, str], Value]) -> Value
             operand = evaluate(tree.operand, values)
             if operand is None:
                 return None
-            return not operand if tree.sign == "!" else within_64_bits(-operand)  # type: ignore[operator]  # checked
+            return not operand if tree.sign == "!" else within_64_bits(-operand)
         case Binary(sign="&&" | "||"):
             return logic(tree.sign, evaluate(tree.left, values), evaluate(tree.right, values))
         case Binary():
@@ -70,7 +70,7 @@ def logic(sign: str, left: Value, right: Value) -> Value:
 def same_kind(left: Value, right: Value) -> tuple[Value, Value]:
     numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (left, right)]
     if all(numbers) and float in (type(left), type(right)):
-        return float(left), float(right)  # type: ignore[arg-type]  # both are numbers
+        return float(left), float(right)
     return left, right
 
 
@@ -123,7 +123,7 @@ def call(function: str, arguments: list[Value]) -> Value:
             return min(abs(number), 2**63 - 1) if isinstance(number, int) else abs(number)
         case (("min" | "max"), [one, other]):
             left, right = same_kind(one, other)
-            return {"min": min, "max": max}[function](left, right)  # type: ignore[type-var]  # both are numbers
+            return {"min": min, "max": max}[function](left, right)
         case "contains", [str() as text, str() as part]:
             return part in text
         case "startsWith", [str() as text, str() as part]:

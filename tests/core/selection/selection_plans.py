@@ -38,7 +38,7 @@ def grid(count: int, seed: int) -> tuple[list[PlannedNode], list[PlannedDevice]]
 
 
 def grid_plan(count: int, seed: int, **settings: object) -> Plan:
-    return make_plan(1, SelectionSettings(seed=seed, **settings), *grid(count, seed), [])  # type: ignore[arg-type]
+    return make_plan(1, SelectionSettings(seed=seed, **settings), *grid(count, seed), [])
 
 
 _places = st.tuples(st.integers(-60, 60), st.integers(-60, 60), st.integers(0, 3))
