@@ -7,8 +7,12 @@ persisted before it is sent.
 import msgspec
 
 from comesh.core.events import Timer
-from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.group.config import Config
+from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId
+from comesh.core.journal import JournalRecord
 from comesh.core.messages import Message
+from comesh.core.records import Entry
+from comesh.core.stamps import Ballot, Era, RunId, Stamp
 from comesh.core.values import Value
 
 
@@ -25,18 +29,13 @@ class Send(Effect, frozen=True):
 
 
 class Persist(Effect, frozen=True):
-    """Flush to disk before any later effect of this list is performed."""
+    """Write to the journal before any later effect of this list is performed; flush: and to the disk itself.
 
-    record: "Record"
+    A journal that cannot be written is told as JournalFailed, and what comes after in the list is not done.
+    """
 
-
-class BootRaised(msgspec.Struct, frozen=True, gc=False):
-    """This process speaks as this boot from now on."""
-
-    boot: int
-
-
-Record = BootRaised
+    record: JournalRecord
+    flush: bool = True
 
 
 class SetTimer(Effect, frozen=True):
@@ -58,12 +57,35 @@ class ReadDevice(Effect, frozen=True):
 
 
 class CommandDevice(Effect, frozen=True):
-    """Have a device act; answered like a read."""
+    """Have a device act; answered like a read, but not waited for longer than timeout_ms.
+
+    It must not be sent after until_ms by this node's clock: the lease has ended then. A device that can
+    fence by itself refuses what comes with a lower grant than it has seen.
+    """
 
     device: DeviceId
     call: int
     command: str
     argument: Value | None = None
+    timeout_ms: float = 2000.0
+    until_ms: float = float("inf")
+    run: RunId | None = None
+    attempt: int = 0
+    step: int = 0
+    grant: Stamp | None = None
+
+
+class Subscribe(Effect, frozen=True):
+    """From now on the device's own reports and events come to this node, as DeviceReported."""
+
+    device: DeviceId
+
+
+class AcknowledgeEvent(Effect, frozen=True):
+    """The event with this token is committed: the device need not repeat it."""
+
+    device: DeviceId
+    token: str
 
 
 class Stop(Effect, frozen=True):
@@ -100,4 +122,63 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Observation = MemberChanged | NoticeLearned | Refused
+class LeaderChanged(msgspec.Struct, frozen=True, gc=False):
+    """This node began (serves) or stopped to serve a config, or retired from it."""
+
+    group: GroupId
+    config: Config
+    ballot: Ballot
+    state: str
+    """serving, following, handing off, retired, lossy"""
+    number: int
+    digest: int
+    era: Era
+    why: str = ""
+
+
+class Committed(msgspec.Struct, frozen=True, gc=False):
+    """An entry of a group is committed, as its leader counts."""
+
+    group: GroupId
+    config: Config
+    ballot: Ballot
+    number: int
+    entry: Entry
+    digest: int
+    """Of the state with it."""
+
+
+class DeviceChanged(msgspec.Struct, frozen=True, gc=False):
+    device: DeviceId
+    status: str
+    why: str
+
+
+class RunTraced(msgspec.Struct, frozen=True, gc=False):
+    """One line of the trace of a run: what (fired, attempt, lock asked, granted, refused, queued, wounded,
+    command, outcome, executing, releasing, finished, failed, leader) and its details, for people."""
+
+    run: RunId
+    what: str
+    detail: str
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """What a person asked of this node has its answer."""
+
+    request: str
+    run: RunId | None
+    version: int | None
+    why_not: str
+
+
+Observation = (
+    MemberChanged
+    | NoticeLearned
+    | Refused
+    | LeaderChanged
+    | Committed
+    | DeviceChanged
+    | RunTraced
+    | Answered
+)

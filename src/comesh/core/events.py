@@ -4,17 +4,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.ids import DeviceId, Incarnation, NodeId, RoutineId
+from comesh.core.journal import Image
 from comesh.core.messages import Message
 from comesh.core.values import Value
 
 
 class Timer(NamedTuple):
-    """Names a timer: the part of the node that set it, what for, and of what. Setting it again moves it."""
+    """Names a timer: the part of the node that set it, what for, of what, and for which group. Setting it
+    again moves it."""
 
     part: str
     what: str
     of: str | int = ""
+    group: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -22,10 +25,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Started(Event, frozen=True):
-    """The process began. boot was flushed to disk before this event; nonce was drawn for this process."""
+    """The process began. boot was flushed to disk before this event; nonce was drawn for this process.
+
+    store was drawn when the journal was created. initialised: that was when the deployment was, so that it
+    holds the genesis rights; a journal that replaces a lost one does not. power_lost: the machine was off
+    since the journal was last written, so that its unflushed tail may be gone.
+    """
 
     boot: int
     nonce: int
+    store: int = 1
+    initialised: bool = True
+    power_lost: bool = False
+    journal: Image | None = None
 
 
 class MessageReceived(Event, frozen=True):
@@ -51,6 +63,42 @@ class DeviceAnswered(Event, frozen=True):
     call: int
     readings: dict[str, Value] = {}
     error: str | None = None
+
+
+class DeviceReported(Event, frozen=True):
+    """A device that this node subscribed to spoke by itself. token: it is an event, repeated under this token
+    until acknowledged."""
+
+    device: DeviceId
+    readings: dict[str, Value]
+    token: str | None = None
+
+
+class JournalFailed(Event, frozen=True):
+    """The journal cannot be written; what was to come after the failed write did not happen."""
+
+    why: str
+
+
+class JournalMended(Event, frozen=True):
+    """The journal can be written again; this is what it holds."""
+
+    journal: Image
+
+
+class FireAsked(Event, frozen=True):
+    """A person wants a routine fired. The same request id fires once."""
+
+    routine: RoutineId
+    request: str
+
+
+class ApplyAsked(Event, frozen=True):
+    """A person wants this document to be the deployment version after base."""
+
+    base: int
+    text: str
+    request: str
 
 
 class NoticePosted(Event, frozen=True):

@@ -9,7 +9,9 @@ from enum import IntEnum
 
 import msgspec
 
+from comesh.core.group_messages import InConfig
 from comesh.core.ids import Counter, DurationMs, Incarnation, NodeId
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 
 WIRE_VERSION = 1
 MAX_DATAGRAM_BYTES = 1_048_576
@@ -125,7 +127,8 @@ class Doubled(_Message, frozen=True, tag=7):
     heard_ago_ms: DurationMs
 
 
-Message = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
+MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
+Message = MembershipMessage | InConfig | Letter | DocumentAsked | DocumentGiven
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):

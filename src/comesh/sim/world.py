@@ -19,7 +19,6 @@ from typing import Final, assert_never
 import msgspec
 
 from comesh.core.effects import (
-    BootRaised,
     CancelTimer,
     CommandDevice,
     Effect,
@@ -27,13 +26,13 @@ from comesh.core.effects import (
     Observe,
     Persist,
     ReadDevice,
-    Record,
     Send,
     SetTimer,
     Stop,
 )
 from comesh.core.events import LeaveAsked, MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.journal import BootRaised, JournalRecord
 from comesh.core.messages import Datagram, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.sim.device_calls import DeviceCalls
@@ -349,7 +348,7 @@ class World:
         for after_ms in arrivals:
             engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event)
 
-    def _persist(self, machine: Machine, record: Record) -> None:
+    def _persist(self, machine: Machine, record: JournalRecord) -> None:
         """A disk takes no time here; what it must not forget is what a restart reads."""
         match record:
             case BootRaised():

@@ -16,9 +16,10 @@ Numbers of members are the roster's; they never leave the process.
 from collections.abc import Sequence
 
 from comesh.core.draws import Draws
-from comesh.core.effects import BootRaised, MemberChanged, Persist, Refused, Stop
+from comesh.core.effects import MemberChanged, Persist, Refused, Stop
 from comesh.core.events import MessageReceived, NoticePosted, Started, Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
+from comesh.core.journal import BootRaised
 from comesh.core.membership.beliefs import Beliefs
 from comesh.core.membership.pages import answers, pages
 from comesh.core.membership.probing import PERIOD, Prober
@@ -31,6 +32,7 @@ from comesh.core.messages import (
     Exchange,
     Gossip,
     MemberState,
+    MembershipMessage,
     MemberUpdate,
     Nack,
     Notice,
@@ -67,8 +69,6 @@ MOST_COUNT = 1 << 62
 """No honest boot or refutation comes near it; a claim above it would leave the wire's range."""
 
 _WORD = (1 << 64) - 1
-
-MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
 
 
 class Medley:

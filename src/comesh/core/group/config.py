@@ -1,0 +1,56 @@
+"""A config: one fixed membership of a group. All of it is its identity."""
+
+from hashlib import blake2b
+
+import msgspec
+
+from comesh.core.ids import Counter, GroupId, NodeId
+
+GENESIS_STORE = 0
+"""The store of a seat in a first config: whoever holds the genesis right, which is written once."""
+UNBOUND_STORE = -1
+"""The store of a seat that nobody was Ready to take: it neither acks nor promises in this config."""
+
+
+class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A member: a node and the journal it sits with. A replaced disk is another store, so a stranger."""
+
+    node: NodeId
+    store: int
+
+
+class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    group: GroupId
+    number: Counter
+    epoch: int
+    seats: tuple[Seat, ...]
+    """In rank order."""
+    lease_ms: int
+    version: Counter
+    """The deployment version that this config works by."""
+
+    @property
+    def f(self) -> int:
+        return len(self.seats) // 2
+
+    @property
+    def quorum(self) -> int:
+        return self.f + 1
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        return tuple(seat.node for seat in self.seats)
+
+    def rank_of(self, node: NodeId) -> int | None:
+        for rank, seat in enumerate(self.seats):
+            if seat.node == node:
+                return rank
+        return None
+
+    @property
+    def mark(self) -> int:
+        """A digest of the whole identity: two configs of one number are told apart by it."""
+        return int.from_bytes(blake2b(_encode(self), digest_size=7).digest(), "little")
+
+
+_encode = msgspec.msgpack.Encoder().encode

@@ -1,0 +1,250 @@
+"""What the leader of a config works with while it serves.
+
+The parts that look after devices and routines stage changed records with `put` and say things with `mail`;
+neither takes effect by itself. When the step ends, all that was staged becomes one entry, and what was to
+be said, done or told waits until that entry (and so every one before it) is committed. So "outside effects
+only after commit" is not a habit of the parts but a property of this class.
+
+Mail to the own group does not wait: it reaches the other part in the same step, on the staged records, and
+what comes of it joins the same entry. That is how a one-cluster, one-step run costs two commits.
+
+A `Serving` lives as long as its leadership: when that ends, so does everything that waited here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from comesh.core.draws import Draws
+from comesh.core.effects import Effect, Observation
+from comesh.core.events import DeviceAnswered, DeviceReported, Timer
+from comesh.core.group.config import Config
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.journal import put_all
+from comesh.core.program import Program, ProtocolSettings
+from comesh.core.records import Entry, Gone, GroupRecord, Record
+from comesh.core.stamps import Ballot, Era, Fence, Stamp
+from comesh.core.step import Step
+from comesh.core.work_messages import Letter, Work
+
+Then = Callable[[Step], None]
+_R = TypeVar("_R", bound=Record)
+
+
+class Surroundings(Protocol):
+    """What the node tells the groups that it serves."""
+
+    own: NodeId
+
+    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
+        """Send a letter to the leader of its group, or to one node."""
+
+    def next_call(self, serving: "Serving") -> int:
+        """A number for a device call, whose answer comes back to that serving group."""
+
+    def round_trip_ms(self, node: NodeId) -> float: ...
+
+    def probe(self, serving: "Serving", device: DeviceId, step: Step) -> bool:
+        """Have another member of the config ask a device; the answer comes as DeviceAnswered with call -1.
+        False: there is nobody to ask."""
+
+    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None: ...
+
+
+class Part(Protocol):
+    """Looks after the devices, or the routines, of a served group."""
+
+    def begin(self, step: Step) -> None:
+        """Serving begins: take everything up again from the records."""
+
+    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None: ...
+
+    def on_timer(self, what: str, of: str | int, step: Step) -> None: ...
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None: ...
+
+    def on_report(self, event: DeviceReported, step: Step) -> None: ...
+
+    @property
+    def busy(self) -> bool:
+        """Runs or locks are open: touch more often, so that a dead leader is noticed sooner."""
+        ...
+
+
+class Serving:
+    def __init__(
+        self,
+        *,
+        config: Config,
+        ballot: Ballot,
+        records: Mapping[str, Record],
+        committed: int,
+        number: int,
+        program: Program,
+        surroundings: Surroundings,
+        draws: Draws,
+    ) -> None:
+        self.group: GroupId = config.group
+        self.config = config
+        self.ballot = ballot
+        self.fence = Fence(config.number, ballot)
+        self.program = program
+        self.settings: ProtocolSettings = program.settings
+        self.surroundings = surroundings
+        self.draws = draws
+        self.parts: dict[str, Part] = {}
+        self.lease_until_ms = float("-inf")
+        """By this node's clock; without a lease no command is sent."""
+        self.ended = False
+        self._records: dict[str, Record] = dict(records)
+        self._staged: dict[str, Record] = {}
+        self._number = number
+        self._committed = committed
+        self._stamps = 0
+        self._local: deque[Letter] = deque()
+        self._outward: deque[tuple[int, Then]] = deque()
+        """What waits for the commit of an entry, by its number, in order."""
+        self._fresh: list[Then] = []
+        """What waits for the entry of this step."""
+        self._timers: set[Timer] = set()
+
+    # -- the state ---------------------------------------------------------------------------------------
+
+    def get(self, key: str, kind: type[_R]) -> _R | None:
+        """The record with this key as it is staged, committed or not."""
+        record = self._records.get(key)
+        return record if isinstance(record, kind) else None
+
+    def all(self, kind: type[_R]) -> list[_R]:
+        return [record for record in self._records.values() if isinstance(record, kind)]
+
+    def put(self, record: Record) -> None:
+        """Stage a record; the entry of this step carries it."""
+        self._records[record.key] = record
+        self._staged[record.key] = record
+
+    def drop(self, key: str) -> None:
+        if self._records.pop(key, None) is not None:
+            self._staged[key] = Gone(key)
+
+    @property
+    def group_record(self) -> GroupRecord:
+        return self.get("group", GroupRecord) or GroupRecord()
+
+    @property
+    def era(self) -> Era:
+        return self.group_record.era
+
+    def stamp(self) -> Stamp:
+        """A new one, higher than all before in this group."""
+        self._stamps += 1
+        return Stamp(self.config.number, self.ballot, self._stamps)
+
+    # -- what takes effect after commit ------------------------------------------------------------------
+
+    def mail(self, to: GroupId, body: Work) -> None:
+        """Say something to the leader of a group; to the own group, in this step."""
+        letter = Letter(to, self.group, self.fence, self.config.version, body)
+        if to == self.group:
+            self._local.append(letter)
+        else:
+            self.then(lambda step: self.surroundings.post(letter, None, step))
+
+    def answer(self, letter: Letter, sender: NodeId, body: Work) -> None:
+        """Say something to whoever wrote: the leader of a group, or a node."""
+        if letter.sender is not None:
+            self.mail(letter.sender, body)
+            return
+        reply = Letter(None, self.group, self.fence, self.config.version, body)
+        self.then(lambda step: self.surroundings.post(reply, sender, step))
+
+    def then(self, call: Then) -> None:
+        """Do this once all that is staged now is committed, if this node still serves."""
+        self._fresh.append(call)
+
+    def do(self, effect: Effect) -> None:
+        """Have an effect after commit."""
+        self.then(lambda step: step.do(effect))
+
+    def tell(self, observation: Observation) -> None:
+        """Tell whoever watches, after commit."""
+        self.then(lambda step: step.observe(observation))
+
+    # -- time and devices --------------------------------------------------------------------------------
+
+    def has_lease(self, now_ms: float) -> bool:
+        return now_ms < self.lease_until_ms
+
+    def set_timer(self, part: str, what: str, of: str | int, after_ms: float, step: Step) -> None:
+        """A timer of a part; it ends with this leadership."""
+        timer = Timer(part, what, of, self.group)
+        self._timers.add(timer)
+        step.set_timer(timer, after_ms)
+
+    def cancel_timer(self, part: str, what: str, of: str | int, step: Step) -> None:
+        timer = Timer(part, what, of, self.group)
+        if timer in self._timers:
+            self._timers.discard(timer)
+            step.cancel_timer(timer)
+
+    def next_call(self) -> int:
+        return self.surroundings.next_call(self)
+
+    # -- what the replica and the node ask ---------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return any(part.busy for part in self.parts.values())
+
+    @property
+    def committed(self) -> int:
+        return self._committed
+
+    def begin(self, step: Step) -> None:
+        for part in self.parts.values():
+            part.begin(step)
+
+    def on_letter(self, letter: Letter, sender: NodeId, step: Step, part: str) -> None:
+        self.parts[part].on_letter(letter, sender, step)
+
+    def on_timer(self, timer: Timer, step: Step) -> None:
+        self._timers.discard(timer)
+        self.parts[timer.part].on_timer(timer.what, timer.of, step)
+
+    def take_local(self) -> Letter | None:
+        """The next letter to the own group."""
+        return self._local.popleft() if self._local else None
+
+    def seal(self) -> Entry | None:
+        """End a step: what was staged is one entry, if anything was, to be proposed under the next number."""
+        entry: Entry | None = None
+        if self._staged:
+            entry = tuple(self._staged.values())
+            self._staged = {}
+            self._number += 1
+        self._outward.extend((self._number, call) for call in self._fresh)
+        self._fresh = []
+        return entry
+
+    def on_committed(self, number: int, step: Step) -> None:
+        """All entries up to this number are committed: what waited for them happens, in order."""
+        self._committed = max(self._committed, number)
+        while self._outward and self._outward[0][0] <= self._committed and not self.ended:
+            self._outward.popleft()[1](step)
+
+    def end(self, step: Step) -> None:
+        """Nothing that waited happens any more."""
+        self.ended = True
+        for timer in self._timers:
+            step.cancel_timer(timer)
+        self._timers.clear()
+        self._outward.clear()
+        self._local.clear()
+
+
+def applied(records: Mapping[str, Record], entries: Iterable[Entry]) -> dict[str, Record]:
+    """Records with entries put in, in order."""
+    result = dict(records)
+    for entry in entries:
+        put_all(result, entry)
+    return result

@@ -1,0 +1,275 @@
+"""The committed state of a group, as records that replace each other by key. States never merge.
+
+A leader stages changed records; an update carries them whole, and whoever applies it puts each in the
+place of the one with the same key. So followers need no logic, and a state is the same as its history.
+"""
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from comesh.core.group.config import Config
+from comesh.core.ids import Counter, DeviceId, GroupId, RoutineId
+from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId, Stamp
+from comesh.core.strategies import Strategy
+from comesh.core.values import Value
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    """Base of all records; each has a key."""
+
+
+class GroupRecord(_Record, frozen=True, tag=1):
+    """What the group as a whole must not forget."""
+
+    era: Era = FIRST_ERA
+    eras: dict[GroupId, Era] = {}
+    """Of other groups that asked about runs: grants of an older era, not committed here, are ignored."""
+
+    @property
+    def key(self) -> str:
+        return "group"
+
+
+class HandoffRecord(_Record, frozen=True, tag=2):
+    """The last entry of a config: its one successor."""
+
+    successor: Config
+
+    @property
+    def key(self) -> str:
+        return "handoff"
+
+
+class DocumentRecord(_Record, frozen=True, tag=3):
+    """In the group `deployment`: the newest version of the deployment and the digest of its text."""
+
+    version: Counter
+    text: str
+
+    @property
+    def key(self) -> str:
+        return "document"
+
+
+# -- devices -----------------------------------------------------------------------------------------------
+
+
+class Status(StrEnum):
+    UNKNOWN = "unknown"
+    UP = "up"
+    DOWN = "down"
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True):
+    """Who has the lock. A grant is irrevocable: only the holder's release, a reconciliation, an operator."""
+
+    run: RunId
+    attempt: Counter
+    strategy: Strategy
+    fired_ms: float
+    stamp: Stamp
+    """Of the grant."""
+    fence: Fence | None = None
+    """The highest fence of the routine's leaders that was committed here; lower ones are refused."""
+
+
+class Waiter(msgspec.Struct, frozen=True, array_like=True):
+    run: RunId
+    attempt: Counter
+    strategy: Strategy
+    fired_ms: float
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """It may have happened or not."""
+    REFUSED = "refused"
+    """It was not tried: the run does not hold the lock, or its fence is old."""
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """A command on its way to a device, committed before it leaves, and its outcome until the release."""
+
+    run: RunId
+    attempt: Counter
+    step: Counter
+    command: str
+    argument: Value | None
+    timeout_ms: float
+    """After this long without an answer its outcome is unknown."""
+    flight_ms: float
+    """How long after its timeout it may still land."""
+    idempotent: bool
+    expects: dict[str, Value] | None = None
+    """What the device's readings show once it is done; None: it cannot be read back."""
+    outcome: Outcome | None = None
+    detail: str = ""
+    landed: bool = False
+    """Nothing of it can happen any more: it was confirmed, or its flight is over."""
+
+
+class ReleaseMark(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """The highest (run, attempt) of a routine that was released; older requests are refused with it."""
+
+    run: RunId
+    attempt: Counter
+
+
+class EventRecord(msgspec.Struct, frozen=True, array_like=True):
+    sequence: Counter
+    values: dict[str, Value]
+    at_ms: float
+    """Wall time at which it was committed."""
+
+
+class DeviceRecord(_Record, frozen=True, tag=4):
+    device: DeviceId
+    status: Status = Status.UNKNOWN
+    status_version: Counter = 0
+    hold: Hold | None = None
+    queue: tuple[Waiter, ...] = ()
+    released: dict[RoutineId, ReleaseMark] = {}
+    calls: tuple[Call, ...] = ()
+    """Of the holder's run; and of former holders as long as they may still land."""
+    sequence: Counter = 0
+    """Of the last event."""
+    token: str = ""
+    """By which the device knew the last event: what comes again with it is no new one."""
+    events: tuple[EventRecord, ...] = ()
+    """Not seen by every routine that they concern."""
+    settled: Era = FIRST_ERA
+    """The era of this group in which every routine that names the device said what it holds. Older than the
+    group's: grants and commands are withheld."""
+
+    @property
+    def key(self) -> str:
+        return "device/" + self.device
+
+
+# -- routines ----------------------------------------------------------------------------------------------
+
+
+class Stage(IntEnum):
+    ACQUIRING_LOCKS = 1
+    EXECUTING = 2
+    RELEASING_LOCKS = 3
+
+
+class Firing(msgspec.Struct, frozen=True, array_like=True):
+    """A firing that waits for the live run of its routine to end."""
+
+    run: RunId
+    fired_ms: float
+    why: str
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True):
+    run: RunId
+    reason: str
+    """Empty: finished."""
+
+
+class RoutineRecord(_Record, frozen=True, tag=5):
+    routine: RoutineId
+    birth: Counter
+    truth: bool | None = None
+    """Of the clause, when it last was known."""
+    true_since_ms: float | None = None
+    """When `for:` began to count; None: it does not."""
+    instant_ms: float | None = None
+    """The last instant of the schedule that was fired for, or passed over."""
+    requests: tuple[tuple[str, RunId], ...] = ()
+    """The last firings by hand, by request id."""
+    marks: dict[DeviceId, int] = {}
+    """The last event of each device that was taken."""
+    cooldown_until_ms: float = 0.0
+    waiting: tuple[Firing, ...] = ()
+    ended: Ended | None = None
+    """The last run that ended."""
+
+    @property
+    def key(self) -> str:
+        return "routine/" + self.routine
+
+
+class RunStep(msgspec.Struct, frozen=True, array_like=True):
+    """A run's own copy of one command: a newer deployment version does not change it."""
+
+    device: DeviceId
+    group: GroupId
+    """That looks after the device."""
+    command: str
+    argument: Value | None = None
+    timeout_ms: float = 5000.0
+    best_effort: bool = False
+    idempotent: bool = True
+    expects: dict[str, Value] | None = None
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """A lock that the run's group has committed as held."""
+
+    device: DeviceId
+    stamp: Stamp
+    era: Era
+
+
+class StepResult(msgspec.Struct, frozen=True, array_like=True):
+    outcome: Outcome
+    detail: str = ""
+
+
+class RunRecord(_Record, frozen=True, tag=6):
+    """The live run of a routine. There is none while it is NOT_TRIGGERED."""
+
+    run: RunId
+    stage: Stage
+    attempt: Counter
+    fired_ms: float
+    why: str
+    strategy: Strategy
+    steps: tuple[RunStep, ...]
+    held: tuple[Held, ...] = ()
+    """Of this attempt."""
+    to_release: tuple[tuple[DeviceId, GroupId, int], ...] = ()
+    """Locks to give back: device, its group, up to which attempt; until acknowledged."""
+    progress: tuple[StepResult, ...] = ()
+    """Of the first steps, in order."""
+    era: Era = FIRST_ERA
+    """Of this group, in which its locks were confirmed; older than the group's: they must be, again."""
+    reason: str = ""
+    """Why it failed; empty: it did not."""
+
+    @property
+    def key(self) -> str:
+        return "run/" + self.run.routine
+
+
+class Gone(_Record, frozen=True, tag=7):
+    """No record has this key any more."""
+
+    gone: str
+
+    @property
+    def key(self) -> str:
+        return self.gone
+
+
+Record = GroupRecord | HandoffRecord | DocumentRecord | DeviceRecord | RoutineRecord | RunRecord | Gone
+Entry = tuple[Record, ...]
+"""What one update carries: one record per key."""
+
+
+def device_key(device: DeviceId) -> str:
+    return "device/" + device
+
+
+def routine_key(routine: RoutineId) -> str:
+    return "routine/" + routine
+
+
+def run_key(routine: RoutineId) -> str:
+    return "run/" + routine

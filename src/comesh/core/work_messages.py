@@ -1,0 +1,287 @@
+"""What groups say to each other about devices and routines (protocol, sections 6 and 7), each in a `Letter`.
+
+A letter goes from the leader of one group to the leader of another, after what it speaks of is committed.
+Every request is repeated until answered, and every one may come twice, late, or never.
+"""
+
+import msgspec
+
+from comesh.core.ids import Counter, DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.records import Held, Outcome, Stage
+from comesh.core.stamps import Era, Fence, RunId, Stamp
+from comesh.core.strategies import Strategy
+from comesh.core.values import Value
+
+
+class _Body(msgspec.Struct, frozen=True, array_like=True):
+    """Base of all bodies."""
+
+
+# -- to the group of a device ------------------------------------------------------------------------------
+
+
+class LockRequest(_Body, frozen=True, tag=1):
+    """All these devices, of one group. Answered by LockState, again whenever the state changes."""
+
+    run: RunId
+    attempt: Counter
+    devices: tuple[DeviceId, ...]
+    fired_ms: float
+    strategy: Strategy
+    fence: Fence
+
+
+class Release(_Body, frozen=True, tag=2):
+    """Frees what this run has or waits for, of attempts up to this one. Answered by Released."""
+
+    run: RunId
+    attempt: Counter
+    devices: tuple[DeviceId, ...]
+
+
+class FenceAsked(_Body, frozen=True, tag=3):
+    """A new leader of the routine speaks from now on. Answered by Fenced."""
+
+    run: RunId
+    attempt: Counter
+    fence: Fence
+    devices: tuple[DeviceId, ...]
+
+
+class Command(_Body, frozen=True, tag=4):
+    """Answered by CommandState, at once and when the outcome is known."""
+
+    run: RunId
+    attempt: Counter
+    step: Counter
+    fence: Fence
+    device: DeviceId
+    command: str
+    argument: Value | None
+    timeout_ms: float
+    idempotent: bool
+    expects: dict[str, Value] | None
+
+
+class Watch(_Body, frozen=True, tag=5):
+    """A new leader of routines wants the current readings of these devices. Answered by Reading, of each."""
+
+    devices: tuple[DeviceId, ...]
+
+
+class Seen(_Body, frozen=True, tag=6):
+    """The reading of this version has come."""
+
+    device: DeviceId
+    version: Stamp
+
+
+class EventsSeen(_Body, frozen=True, tag=7):
+    """A routine has committed all events of a device up to this one."""
+
+    device: DeviceId
+    routine: RoutineId
+    sequence: Counter
+
+
+class RunState(_Body, frozen=True, tag=8):
+    """Of a run that was asked about. stage None: it has ended, or never was. held: committed locks of this
+    attempt, of the devices asked about. era: the one that was asked with, now committed here."""
+
+    run: RunId | None
+    routine: RoutineId
+    stage: Stage | None
+    attempt: Counter
+    held: tuple[Held, ...]
+    devices: tuple[DeviceId, ...]
+    era: Era | None
+    fired_ms: float = 0.0
+    strategy: Strategy = Strategy.SEQUENTIAL
+
+
+# -- to the group of a routine -----------------------------------------------------------------------------
+
+
+class LockAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Of one device: granted (with its stamp and the era of its group), queued, or refused (and why)."""
+
+    device: DeviceId
+    granted: Stamp | None
+    era: Era
+    refused: str = ""
+    """held: somebody has it (optimistic). released: the mark is at or beyond the request. unknown: no such
+    device at this deployment version."""
+
+    @property
+    def queued(self) -> bool:
+        return self.granted is None and not self.refused
+
+
+class LockState(_Body, frozen=True, tag=20):
+    run: RunId
+    attempt: Counter
+    answers: tuple[LockAnswer, ...]
+
+
+class Released(_Body, frozen=True, tag=21):
+    run: RunId
+    attempt: Counter
+    devices: tuple[DeviceId, ...]
+
+
+class StepState(msgspec.Struct, frozen=True, array_like=True):
+    """outcome None: still under way."""
+
+    step: Counter
+    outcome: Outcome | None
+    detail: str
+
+
+class FencedDevice(msgspec.Struct, frozen=True, array_like=True):
+    device: DeviceId
+    held: Stamp | None
+    """The stamp of the run's grant; None: it does not hold the lock."""
+    steps: tuple[StepState, ...]
+
+
+class Fenced(_Body, frozen=True, tag=22):
+    run: RunId
+    attempt: Counter
+    fence: Fence
+    devices: tuple[FencedDevice, ...]
+    era: Era
+
+
+class CommandState(_Body, frozen=True, tag=23):
+    run: RunId
+    attempt: Counter
+    device: DeviceId
+    fence: Fence
+    state: StepState
+
+
+class Wound(_Body, frozen=True, tag=24):
+    """An older run waits for this device: give it back, unless you are executing."""
+
+    run: RunId
+    attempt: Counter
+    device: DeviceId
+
+
+class RunQuery(_Body, frozen=True, tag=25):
+    """What of these devices does the routine hold? run None: whatever run is live. era: of a group that
+    reconciles; to be committed before the answer."""
+
+    run: RunId | None
+    routine: RoutineId
+    devices: tuple[DeviceId, ...]
+    era: Era | None
+
+
+class Reading(_Body, frozen=True, tag=26):
+    """The latest of a device. values None: it is down, or nobody has asked it yet."""
+
+    device: DeviceId
+    version: Stamp
+    values: dict[str, Value] | None
+    up: bool
+
+
+class DeviceEvents(_Body, frozen=True, tag=27):
+    """Events in order, all that this routine has not confirmed."""
+
+    device: DeviceId
+    routine: RoutineId
+    events: tuple["SequencedEvent", ...]
+
+
+class SequencedEvent(msgspec.Struct, frozen=True, array_like=True):
+    sequence: Counter
+    values: dict[str, Value]
+    at_ms: float
+
+
+class Fire(_Body, frozen=True, tag=28):
+    """By hand. The same request id fires once. Answered by Fired."""
+
+    routine: RoutineId
+    request: str
+
+
+# -- to whoever asked, and about the group itself ----------------------------------------------------------
+
+
+class Fired(_Body, frozen=True, tag=40):
+    request: str
+    run: RunId | None
+    why_not: str = ""
+
+
+class NotLeader(_Body, frozen=True, tag=41):
+    """I do not serve that group; this is who might. about: the fence of that claim."""
+
+    group: GroupId
+    leader: NodeId | None
+    nodes: tuple[NodeId, ...]
+    about: Fence
+
+
+class Later(_Body, frozen=True, tag=42):
+    """You are at a newer deployment version than this group: ask again."""
+
+    group: GroupId
+    version: Counter
+    retry_ms: float
+
+
+class Apply(_Body, frozen=True, tag=43):
+    """To the group `deployment`: this text is the version after base. Answered by Applied."""
+
+    base: Counter
+    text: str
+    request: str
+
+
+class Applied(_Body, frozen=True, tag=44):
+    request: str
+    version: Counter
+    why_not: str = ""
+
+
+ToDevices = LockRequest | Release | FenceAsked | Command | Watch | Seen | EventsSeen | RunState
+ToRoutines = (
+    LockState
+    | Released
+    | Fenced
+    | CommandState
+    | Wound
+    | RunQuery
+    | Reading
+    | DeviceEvents
+    | Fire
+)
+Work = ToDevices | ToRoutines | Fired | NotLeader | Later | Apply | Applied
+
+
+class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """From the leader of one group (or, without one, from a node) to the leader of another, or back."""
+
+    to: GroupId | None
+    """None: to the node itself."""
+    sender: GroupId | None
+    by: Fence | None
+    """Who leads the sender, so that the receiver knows where to answer."""
+    version: Counter
+    """The deployment version that the sender works by."""
+    body: Work
+
+
+class DocumentAsked(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Give me the deployment document of this version."""
+
+    version: Counter
+
+
+class DocumentGiven(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    version: Counter
+    text: str
