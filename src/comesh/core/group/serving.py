@@ -106,7 +106,7 @@ class Serving:
         """What waits for the commit of an entry, by its number, in order."""
         self._fresh: list[Then] = []
         """What waits for the entry of this step."""
-        self._timers: set[Timer] = set()
+        self._timers: dict[Timer, None] = {}
 
     # -- the state ---------------------------------------------------------------------------------------
 
@@ -178,13 +178,13 @@ class Serving:
     def set_timer(self, part: str, what: str, of: str | int, after_ms: float, step: Step) -> None:
         """A timer of a part; it ends with this leadership."""
         timer = Timer(part, what, of, self.group)
-        self._timers.add(timer)
+        self._timers[timer] = None
         step.set_timer(timer, after_ms)
 
     def cancel_timer(self, part: str, what: str, of: str | int, step: Step) -> None:
         timer = Timer(part, what, of, self.group)
         if timer in self._timers:
-            self._timers.discard(timer)
+            self._timers.pop(timer, None)
             step.cancel_timer(timer)
 
     def next_call(self) -> int:
@@ -208,7 +208,7 @@ class Serving:
         self.parts[part].on_letter(letter, sender, step)
 
     def on_timer(self, timer: Timer, step: Step) -> None:
-        self._timers.discard(timer)
+        self._timers.pop(timer, None)
         self.parts[timer.part].on_timer(timer.what, timer.of, step)
 
     def take_local(self) -> Letter | None:
