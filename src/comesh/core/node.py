@@ -6,7 +6,12 @@ from typing import assert_never
 from comesh.core.draws import Draws
 from comesh.core.effects import Effect
 from comesh.core.events import (
+    ApplyAsked,
     DeviceAnswered,
+    DeviceReported,
+    FireAsked,
+    JournalFailed,
+    JournalMended,
     LeaveAsked,
     MessageReceived,
     NoticePosted,
@@ -18,7 +23,19 @@ from comesh.core.membership import Medley, MembershipSettings, Roster
 from comesh.core.membership.table import Table
 from comesh.core.step import Step
 
-AnyEvent = MessageReceived | TimerFired | DeviceAnswered | NoticePosted | Started | LeaveAsked
+AnyEvent = (
+    MessageReceived
+    | TimerFired
+    | DeviceAnswered
+    | DeviceReported
+    | JournalFailed
+    | JournalMended
+    | FireAsked
+    | ApplyAsked
+    | NoticePosted
+    | Started
+    | LeaveAsked
+)
 
 
 class Node:
@@ -33,14 +50,18 @@ class Node:
         seed: int,
         seeds: Sequence[NodeId] = (),
         table: Table | None = None,
+        deployment: int = 1,
     ) -> None:
         self.id = own
+        self.deployment = deployment
+        """The version that this node works by: every datagram carries it."""
         self.membership = Medley(
             own=own, roster=roster, settings=membership, draws=Draws(seed), seeds=seeds, table=table
         )
 
-    def step(self, event: AnyEvent, now_ms: float) -> list[Effect]:
-        step = Step(now_ms)
+    def step(self, event: AnyEvent, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
+        """wall_ms None: the clocks agree."""
+        step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
         match event:
             case MessageReceived():
                 self.membership.on_message(event, event.message, step)
@@ -52,8 +73,10 @@ class Node:
                 self.membership.on_leave(step)
             case Started():
                 self.membership.on_started(event, step)
-            case DeviceAnswered():
-                pass  # late: nothing here waits for it any more
+            case DeviceAnswered() | DeviceReported() | FireAsked() | ApplyAsked():
+                pass  # nothing here waits for it
+            case JournalFailed() | JournalMended():
+                pass  # membership works without a journal
             case _:
                 assert_never(event)
         return step.effects

@@ -1,4 +1,4 @@
-"""One step of a node: the time it happens at and the effects it has, in order."""
+"""One step of a node: the times it happens at and the effects it has, in order."""
 
 from comesh.core.effects import CancelTimer, Effect, Observation, Observe, Send, SetTimer
 from comesh.core.events import Timer
@@ -7,10 +7,13 @@ from comesh.core.messages import Message
 
 
 class Step:
-    __slots__ = ("effects", "now_ms")
+    __slots__ = ("effects", "now_ms", "wall_ms")
 
-    def __init__(self, now_ms: float) -> None:
+    def __init__(self, now_ms: float, wall_ms: float) -> None:
         self.now_ms = now_ms
+        """By the clock that is never set: what leases and durations are counted by."""
+        self.wall_ms = wall_ms
+        """By the clock that people read, which may be off and is set forward: for schedules and epochs."""
         self.effects: list[Effect] = []
 
     def send(self, to: NodeId, incarnation: Incarnation, message: Message) -> None:
