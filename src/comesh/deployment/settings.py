@@ -10,27 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from comesh.core.plan import Locality
+from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.values import DocumentModel, DurationMs, Flag, Number, Text, Whole
 
 MAX_F = 20
-MAX_CLUSTER_SIZE = 1000
-
-
-class Strategy(StrEnum):
-    SEQUENTIAL = "sequential"
-    OPTIMISTIC = "optimistic"
-    PRIORITY = "priority"
-
-
-class Batch(StrEnum):
-    CLUSTER = "cluster"
-    NONE = "none"
-
-
-class LockOrder(StrEnum):
-    CLUSTER = "cluster"
-    DEVICE = "device"
+MAX_CLUSTER_SIZE = 10_000
+"""As many as planning takes: whoever wants one cluster of everything can have it."""
 
 
 class MemberPolicy(StrEnum):
@@ -116,8 +102,10 @@ class Location(DocumentModel):
 class Settings(DocumentModel):
     """What holds for the whole deployment."""
 
-    preset: Literal["default", "paper"] = Field(
-        default="default", description="A set of defaults: default, or the values of the paper's evaluation."
+    preset: Literal["default", "paper", "central"] = Field(
+        default="default",
+        description="A set of defaults: default, those of the paper, or one node that looks after "
+        "everything.",
     )
     f: Annotated[Whole, Field(ge=0, le=MAX_F)] = Field(
         default=1, description="Failures that a group survives; a group has 2f+1 nodes."
@@ -169,7 +157,7 @@ class Settings(DocumentModel):
         preset = value.get("preset", "default")
         if not isinstance(preset, str) or preset not in PRESETS:
             known = did_you_mean(preset, PRESETS) if isinstance(preset, str) else ""
-            raise WrongError(f"unknown preset {quote(preset)}", known or "known: default, paper")
+            raise WrongError(f"unknown preset {quote(preset)}", known or f"known: {', '.join(PRESETS)}")
         return overlay(PRESETS[preset], value)
 
 
@@ -188,6 +176,8 @@ PRESETS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
             "locks": {"batch": "none", "order": "device"},
             "selection": {"power_domain_rule": False},
         },
+        # What a hub would be: one cluster of everything, and one node that looks after it.
+        "central": {"f": 0, "selection": {"cluster_size": MAX_CLUSTER_SIZE}},
     }
 )
 
