@@ -1,22 +1,43 @@
 """A mesh of membership nodes in the simulator, with what the tests ask of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from comesh.core.draws import mix64
-from comesh.core.effects import MemberChanged, NoticeLearned, Observation
+from comesh.core.effects import Effect, MemberChanged, NoticeLearned, Observation
 from comesh.core.events import NoticePosted
 from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings, Roster
 from comesh.core.messages import MemberState
-from comesh.core.node import Node
+from comesh.core.node import AnyEvent, Node
+from comesh.core.selection.hashing import id_hash
+from comesh.core.step import Step
 from comesh.sim.machine import Machine
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.world import Life, LifeChange, World, WorldSettings
 
 DEFAULTS = MembershipSettings()
+
+
+ADOPT = "adopt the roster of this version"
+
+
+class Adopter(Node):
+    """A node that is told of new rosters directly, in place of a deployment version that spreads."""
+
+    def __init__(self, rosters: list[Roster], own: NodeId, membership: MembershipSettings, seed: int) -> None:
+        super().__init__(own=own, roster=rosters[-1], membership=membership, seed=seed)
+        self._rosters = rosters
+
+    def step(self, event: AnyEvent, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
+        if isinstance(event, NoticePosted) and event.key == ADOPT:
+            step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
+            self.membership.adopt(self._rosters[event.version], step)
+            return step.effects
+        return super().step(event, now_ms, wall_ms)
 
 
 class Mesh:
@@ -30,8 +51,10 @@ class Mesh:
         shape: Shape = Shape.GRID,
         start_spread_ms: float = 0.0,
         domains: int = 0,
+        later: int = 0,
     ) -> None:
-        """domains: nodes hang on so many circuits, in turn; 0: each on its own."""
+        """domains: nodes hang on so many circuits, in turn; 0: each on its own. later: so many nodes, the
+        ones in the middle of the order of names, come only with a later deployment version."""
         self.topology = make_topology(shape, devices=size, smart=1.0, seed=seed)
         nodes = self.topology.planned_nodes()
         if domains:
@@ -39,24 +62,50 @@ class Mesh:
                 msgspec.structs.replace(node, power_domain=f"circuit_{number % domains}")
                 for number, node in enumerate(nodes)
             )
-        self.roster = Roster(nodes)
-        self.ids = self.roster.ids
+        self.nodes = nodes
+        first = (size - later) // 2
+        self.later = tuple(node.id for node in nodes[first : first + later])
+        self.rosters = [Roster(nodes[:first] + nodes[first + later :])]
+        stations = {node: at for node, at in self.topology.nodes.items() if node not in self.later}
         self.log: list[tuple[float, NodeId, Observation]] = []
         self.settings = settings
 
         def make_node(node: NodeId) -> Node:
-            seeded = mix64(seed ^ self.roster.hashes[self.roster.index[node]])
-            return Node(own=node, roster=self.roster, membership=settings, seed=seeded)
+            seeded = mix64(seed ^ id_hash("node", node))
+            return Adopter(self.rosters, node, settings, seeded)
 
         self.world = World(
-            self.topology,
+            replace(self.topology, nodes=stations),
             make_node,
             seed=seed,
             settings=WorldSettings(
                 radio=RadioSettings(loss_per_message=loss), start_spread_ms=start_spread_ms, through_wire=True
             ),
         )
+        self.world.topology = self.topology  # later nodes have a place already, but no machine
         self.world.observers.append(lambda at_ms, node, what: self.log.append((at_ms, node, what)))
+
+    @property
+    def roster(self) -> Roster:
+        """Of the newest version."""
+        return self.rosters[-1]
+
+    @property
+    def ids(self) -> tuple[NodeId, ...]:
+        return self.roster.ids
+
+    def adopt(self, *names: str, by: Sequence[str] | None = None) -> None:
+        """A new version has just these nodes. Those who run, or those in `by`, hear of it now."""
+        self.rosters.append(Roster([node for node in self.nodes if node.id in names]))
+        for name, machine in self.world.machines.items():
+            if machine.process is not None and (by is None or name in by):
+                version = len(self.rosters) - 1
+                self.world.give(machine.process, NoticePosted(key=ADOPT, version=version, value=b""))
+
+    def arrive(self, name: str) -> None:
+        """A node that comes with a later version starts for the first time."""
+        node = NodeId(name)
+        self.world.start(self.world.add_machine(name, node, self.topology.nodes[node]))
 
     @property
     def now_ms(self) -> float:

@@ -3,9 +3,10 @@
 import pytest
 from mesh import Mesh
 
-from comesh.core.effects import BootRaised, Effect, Observe, Persist, Refused, Send, Stop
+from comesh.core.effects import Effect, Observe, Persist, Refused, Send, Stop
 from comesh.core.events import MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NEVER, Incarnation, NodeId
+from comesh.core.journal import BootRaised
 from comesh.core.membership import MembershipSettings
 from comesh.core.membership.medley import GOSSIP, RIVAL
 from comesh.core.membership.notices import MOST_VALUE_BYTES
@@ -402,7 +403,7 @@ def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
         )
     )
     node.step(MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 10_000.0)
-    effects = node.step(TimerFired(timer=Timer("membership", "suspicion", 3)), 16_000.0)
+    effects = node.step(TimerFired(timer=Timer("membership", "suspicion", mesh.ids[3])), 16_000.0)
     assert node.membership.beliefs.table.state(3) == MemberState.SUSPECT
     (ping,) = [effect for effect in effects if isinstance(effect, Send)]
     assert ping.to == mesh.ids[3]

@@ -38,6 +38,19 @@ class Bag:
         self._at = 0
         self._turn = draws.below(2)
 
+    def renumbered(self, roster: Roster, own: int, settings: MembershipSettings) -> "Bag":
+        """The same bag for another roster. Who is new is next, in random order; of the others remains who
+        did, so that everyone is still probed once per bag."""
+        other = Bag(roster, own, settings, self._draws)
+        other._turn = self._turn
+        if self._order:
+            new = [number for number, name in enumerate(roster.ids) if name not in self._roster.index]
+            self._draws.shuffle(new)
+            numbers = self._roster.numbers_in(roster)
+            left = [numbers[number] for number in self._order[self._at :]]
+            other._order = array("H", new + [number for number in left if number is not None])
+        return other
+
     @property
     def size(self) -> int:
         """Probes from the bag until everyone had one."""

@@ -10,6 +10,7 @@ from comesh.core.effects import MemberChanged, NoticeLearned, Refused
 from comesh.core.events import Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership.notices import Board
+from comesh.core.membership.roster import Roster
 from comesh.core.membership.rumours import RumourQueue
 from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.suspicion import Suspicion
@@ -25,10 +26,20 @@ class Beliefs:
         self._own = own
         self._roster = table.roster
         self._settings = settings
-        self._suspicions: dict[int, Suspicion] = {}
+        self._suspicions: dict[NodeId, Suspicion] = {}
         self.table = table
         self.queue = RumourQueue()
         self.board = Board()
+
+    def adopt(self, roster: Roster, step: Step) -> None:
+        """Another deployment version: forget who is not in it any more."""
+        for node in self._roster.ids:
+            if node not in roster.index:
+                self.queue.members.drop(node)
+                if self._suspicions.pop(node, None) is not None:
+                    step.cancel_timer(_expiry(node))
+        self._roster = roster
+        self.table.adopt(roster)
 
     @property
     def sends(self) -> int:
@@ -55,15 +66,14 @@ class Beliefs:
         if order < 0:
             return False
         if order == 0:
-            return self._confirm(number, update, step)
+            return self._confirm(update, step)
         before = self.table.state(number)
         was = self.table.incarnation(number)
         self.table.set(number, update.incarnation, update.state)
-        if number in self._suspicions:
-            del self._suspicions[number]
-            step.cancel_timer(_expiry(number))
+        if self._suspicions.pop(update.node, None) is not None:
+            step.cancel_timer(_expiry(update.node))
         if update.state == MemberState.SUSPECT:
-            self._suspect(number, update, step)
+            self._suspect(update, step)
         if was == NEVER and before == update.state == MemberState.ALIVE:
             return True
         self.queue.members.put(update.node, update)
@@ -88,18 +98,21 @@ class Beliefs:
             step.observe(NoticeLearned(notice.key, notice.version, notice.value))
         return None
 
-    def on_expiry(self, number: int, step: Step) -> bool:
+    def on_expiry(self, node: NodeId, step: Step) -> bool:
         """A suspicion ended: a witness buries the suspect. True: this node is none, and has to look."""
-        suspicion = self._suspicions.get(number)
+        suspicion = self._suspicions.get(node)
         if suspicion is None:
             return False
         if not suspicion.is_witnessed:
             return True
-        node = self._roster.ids[number]
-        self.learn(number, MemberUpdate(node, MemberState.DEAD, suspicion.incarnation, self._own), step)
+        self.learn(
+            self._roster.index[node],
+            MemberUpdate(node, MemberState.DEAD, suspicion.incarnation, self._own),
+            step,
+        )
         return False
 
-    def _suspect(self, number: int, update: MemberUpdate, step: Step) -> None:
+    def _suspect(self, update: MemberUpdate, step: Step) -> None:
         shortest_ms = self._settings.suspicion_ms(self.table.living)
         suspicion = Suspicion(
             own=self._own,
@@ -111,15 +124,15 @@ class Beliefs:
         )
         if update.by is not None:
             suspicion.confirm(update.by)
-        self._suspicions[number] = suspicion
-        step.set_timer(_expiry(number), suspicion.left_ms(step.now_ms))
+        self._suspicions[update.node] = suspicion
+        step.set_timer(_expiry(update.node), suspicion.left_ms(step.now_ms))
 
-    def _confirm(self, number: int, update: MemberUpdate, step: Step) -> bool:
-        suspicion = self._suspicions.get(number)
+    def _confirm(self, update: MemberUpdate, step: Step) -> bool:
+        suspicion = self._suspicions.get(update.node)
         if suspicion is None or update.by is None or not suspicion.confirm(update.by):
             return False
         self.queue.members.amend(update.node, update)
-        step.set_timer(_expiry(number), suspicion.left_ms(step.now_ms))
+        step.set_timer(_expiry(update.node), suspicion.left_ms(step.now_ms))
         return True
 
     def _tell(self, update: MemberUpdate, before: MemberState, was: Incarnation, step: Step) -> None:
@@ -137,5 +150,6 @@ class Beliefs:
         step.observe(MemberChanged(update.node, update.state.name.lower(), update.incarnation, why))
 
 
-def _expiry(number: int) -> Timer:
-    return Timer("membership", "suspicion", number)
+def _expiry(node: NodeId) -> Timer:
+    """By name, so that it means the same node whatever roster comes meanwhile."""
+    return Timer("membership", "suspicion", node)

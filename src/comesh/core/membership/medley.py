@@ -21,6 +21,7 @@ from comesh.core.events import MessageReceived, NoticePosted, Started, Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.journal import BootRaised
 from comesh.core.membership.beliefs import Beliefs
+from comesh.core.membership.former import Former
 from comesh.core.membership.pages import answers, pages
 from comesh.core.membership.probing import PERIOD, Prober
 from comesh.core.membership.roster import Roster
@@ -31,8 +32,8 @@ from comesh.core.messages import (
     Doubled,
     Exchange,
     Gossip,
-    MemberState,
     MembershipMessage,
+    MemberState,
     MemberUpdate,
     Nack,
     Notice,
@@ -60,6 +61,8 @@ LATE_PERIODS = 1
 the dead that was under way, or waited while the witness slept."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
+FORMER_EXCHANGES = 10
+"""Comparisons of tables until nobody should speak any more of who left the deployment."""
 
 MOST_TAKEN = 4096
 """Rumours of each kind that are taken from one message; honest ones carry far fewer."""
@@ -94,7 +97,9 @@ class Medley:
         self.incarnation: Incarnation = NEVER
         self._joined = False
         self._join_periods = 1
-        self._leaving = False
+        self._leaving = ""
+        """Why this node is about to stop, if it is."""
+        self._former = Former(FORMER_EXCHANGES * settings.exchange_ms)
         self._gossiping = False
         self._rival: Incarnation | None = None
         """A younger life of this node's name."""
@@ -117,8 +122,20 @@ class Medley:
             self._living = (table.version, ids)
         return self._living[1]
 
+    @property
+    def version(self) -> int:
+        """Rises when living changes."""
+        return self.beliefs.table.version
+
+    def is_dead(self, node: NodeId) -> bool:
+        """Is it believed dead or away, or was it removed? Not so a stranger: a newer version may have it."""
+        number = self._roster.index.get(node)
+        return node in self._former if number is None else not self.beliefs.table.is_living(number)
+
     def round_trip_ms(self, node: NodeId) -> float | None:
-        return self.prober.round_trips.estimate_ms(self._roster.index[node])
+        """None: never measured, or not of this deployment version."""
+        number = self._roster.index.get(node)
+        return None if number is None else self.prober.round_trips.estimate_ms(number)
 
     # -- what happens --------------------------------------------------------------------------------
 
@@ -135,28 +152,26 @@ class Medley:
             self._join(step)
 
     def on_message(self, event: MessageReceived, message: MembershipMessage, step: Step) -> None:
-        sender = self._roster.index.get(event.sender)
-        if sender is None or sender == self._number:
-            if sender is None:
-                step.observe(Refused(event.sender, "not a node of this deployment version"))
-                return
-            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, event.incarnation), step)
-            return
-        table = self.beliefs.table
-        if table.is_plainly(sender, event.incarnation):
-            table.heard_ms[sender] = step.now_ms
-        elif not self._hear_oddly(sender, event, message, step):
-            return
-        self._on_membership(sender, event, message, step)
-        if not self._gossiping and self.beliefs.queue:
-            self._gossip_after(self._draws.unit() * self._settings.gossip_ms, step)
+        asks = isinstance(message, Ping | PingRequest | Exchange)
+        if self._listen(event.sender, event.incarnation, step, asks=asks):
+            self._on_membership(self._roster.index[event.sender], event, message, step)
+            self._spread_soon(step)
+
+    def hears(self, sender: NodeId, incarnation: Incarnation, step: Step) -> bool:
+        """A message of another part came: is its sender a node of this deployment version, and not an older
+        life than known? Hearing it is proof of life, whatever it says."""
+        heard = self._listen(sender, incarnation, step, asks=False)
+        if heard:
+            self._spread_soon(step)
+        return heard
 
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.what == "no_answer":
             self.prober.on_no_answer(int(timer.of), self.incarnation, step)
         elif timer.what == "suspicion":
-            if self.beliefs.on_expiry(int(timer.of), step):
-                self.prober.probe(int(timer.of), self.incarnation, step)
+            suspect = NodeId(str(timer.of))
+            if self.beliefs.on_expiry(suspect, step):
+                self.prober.probe(self._roster.index[suspect], self.incarnation, step)
         elif timer == PERIOD:
             self.prober.on_period(self.incarnation, step)
         elif timer == GOSSIP:
@@ -168,7 +183,7 @@ class Medley:
         elif timer == RIVAL:
             self._on_no_witness(step)
         elif timer == LEAVE:
-            step.do(Stop("left the mesh, as asked"))
+            step.do(Stop(self._leaving))
         if not self._gossiping and self.beliefs.queue:
             self._gossip_after(0.0, step)
 
@@ -181,9 +196,32 @@ class Medley:
             self._gossip_after(0.0, step)
 
     def on_leave(self, step: Step) -> None:
+        self._leave("left the mesh, as asked", step)
+
+    def adopt(self, roster: Roster, step: Step) -> None:
+        """Another deployment version names these nodes. What is known of those in both stays; the new ones
+        are presumed alive as at the first start, and the others are forgotten."""
+        if self._leaving or roster.nodes == self._roster.nodes:
+            return
+        if self._own not in roster.index:
+            self._leave("removed from the deployment", step)
+            return
+        gone = [node for node in self._roster.ids if node not in roster.index]
+        was_alone = len(self._roster) == 1
+        self._former.adopt(gone, roster.ids, step.now_ms)
+        self.prober.adopt(roster, step)
+        self.beliefs.adopt(roster, step)
+        self._roster = roster
+        self._number = roster.index[self._own]
+        if was_alone:
+            self._exchange_soon(step)
+        if len(roster) == 1:
+            self._become_joined(step)
+
+    def _leave(self, why: str, step: Step) -> None:
         if self._leaving:
             return
-        self._leaving = True
+        self._leaving = why
         self.beliefs.table.set(self._number, self.incarnation, MemberState.LEFT)
         self._announce(step)
         step.cancel_timer(PERIOD)
@@ -216,28 +254,41 @@ class Medley:
             case Doubled():
                 self._on_doubled(event.sender, message, step)
 
-    def _hear_oddly(
-        self, sender: int, event: MessageReceived, message: MembershipMessage, step: Step
-    ) -> bool:
+    def _listen(self, sender: NodeId, incarnation: Incarnation, step: Step, *, asks: bool) -> bool:
+        """Is this a voice to listen to? Then it was heard now. asks: its message wants an answer."""
+        number = self._roster.index.get(sender)
+        if number is None:
+            if not self._former.is_expected(sender, step.now_ms):
+                step.observe(Refused(sender, "not a node of this deployment version"))
+            return False
+        if number == self._number:
+            self._on_self(MemberUpdate(self._own, MemberState.ALIVE, incarnation), step)
+            return False
+        table = self.beliefs.table
+        if table.is_plainly(number, incarnation):
+            table.heard_ms[number] = step.now_ms
+            return True
+        return self._hear_oddly(number, incarnation, step, asks=asks)
+
+    def _hear_oddly(self, sender: int, voice: Incarnation, step: Step, *, asks: bool) -> bool:
         """A voice that does not fit the table. False: a voice of the past, not to be listened to.
 
         Only who asks is answered: two nodes that each take the other for a ghost must not go on for ever.
         """
         table = self.beliefs.table
         known = table.incarnation(sender)
-        asks = isinstance(message, Ping | PingRequest | Exchange)
-        if event.incarnation.life < known.life:
+        name = self._roster.ids[sender]
+        if voice.life < known.life:
             heard_ms = table.heard_ms[sender]
             if asks and heard_ms > float("-inf"):
-                step.send(
-                    event.sender, self.incarnation, Doubled(known, min(step.now_ms - heard_ms, LONG_AGO_MS))
-                )
+                ago_ms = min(step.now_ms - heard_ms, LONG_AGO_MS)
+                step.send(name, self.incarnation, Doubled(known, ago_ms))
             elif asks:
-                self._tell(event.sender, table.update(sender), step)
+                self._tell(name, table.update(sender), step)
             return False
-        self.beliefs.hear(sender, event.incarnation, step)
+        self.beliefs.hear(sender, voice, step)
         if asks and table.state(sender) == MemberState.DEAD:
-            self._tell(event.sender, table.update(sender), step)
+            self._tell(name, table.update(sender), step)
         return True
 
     def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
@@ -245,7 +296,7 @@ class Medley:
         for update in rumours.members[:MOST_TAKEN]:
             number = self._roster.index.get(update.node)
             if number is None:
-                strangers += 1
+                strangers += not self._former.is_expected(update.node, step.now_ms)
             elif number == self._number:
                 self._on_self(update, step)
             elif self.beliefs.learn(number, update, step) and update.state == MemberState.SUSPECT:
@@ -260,6 +311,11 @@ class Medley:
         step.send(node, self.incarnation, Gossip(Rumours((update,))))
 
     # -- news ----------------------------------------------------------------------------------------
+
+    def _spread_soon(self, step: Step) -> None:
+        """What was just learned is passed on, but not by everyone at the same moment."""
+        if not self._gossiping and self.beliefs.queue:
+            self._gossip_after(self._draws.unit() * self._settings.gossip_ms, step)
 
     def _gossip_after(self, delay_ms: float, step: Step) -> None:
         self._gossiping = True

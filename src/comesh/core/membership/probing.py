@@ -72,6 +72,22 @@ class Prober:
         self.health = Health()
         self.round_trips = RoundTrips(len(roster))
 
+    def adopt(self, roster: Roster, step: Step) -> None:
+        """Another deployment version: probes of or for nodes that are not in it end, the others go on."""
+        numbers = self._roster.numbers_in(roster)
+        for number, probe in list(self._probes.items()):
+            target = numbers[probe.target]
+            if target is None or (probe.asker is not None and probe.asker not in roster.index):
+                del self._probes[number]
+                step.cancel_timer(_no_answer(number))
+                continue
+            probe.target = target
+            helpers = (numbers[helper] for helper in probe.helpers)
+            probe.helpers = tuple(helper for helper in helpers if helper is not None)
+        self.bag = self.bag.renumbered(roster, roster.index[self._own], self._settings)
+        self.round_trips = self.round_trips.renumbered(numbers, len(roster))
+        self._roster = roster
+
     def on_period(self, incarnation: Incarnation, step: Step) -> None:
         target = self.bag.next_target(self._beliefs.table)
         if target is not None:

@@ -23,12 +23,13 @@ MOST_NODES = 65_535
 
 
 class Roster:
-    __slots__ = ("_places_mm", "domains", "hashes", "ids", "index", "ring", "ring_position")
+    __slots__ = ("_places_mm", "domains", "hashes", "ids", "index", "nodes", "ring", "ring_position")
 
     def __init__(self, nodes: Sequence[PlannedNode]) -> None:
         if len(nodes) > MOST_NODES:
             raise ValueError(f"a deployment has at most {MOST_NODES} nodes, not {len(nodes)}")
         ordered = sorted(nodes, key=lambda node: node.id)
+        self.nodes: tuple[PlannedNode, ...] = tuple(ordered)
         self.ids: tuple[NodeId, ...] = tuple(node.id for node in ordered)
         self.index: dict[NodeId, int] = {node_id: number for number, node_id in enumerate(self.ids)}
         self.hashes: tuple[int, ...] = tuple(id_hash("node", node_id) for node_id in self.ids)
@@ -41,6 +42,10 @@ class Roster:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def numbers_in(self, other: "Roster") -> tuple[int | None, ...]:
+        """By the number of a node here, its number in another roster; None: it is not in there."""
+        return tuple(map(other.index.get, self.ids))
 
     def same_power(self, number: int, most: int) -> list[int]:
         """Up to that many others that an outage would take along."""

@@ -4,6 +4,7 @@ srtt <- 7/8 srtt + 1/8 sample;   deviation <- 3/4 deviation + 1/4 |srtt - sample
 """
 
 from array import array
+from collections.abc import Sequence
 
 
 class RoundTrips:
@@ -12,6 +13,15 @@ class RoundTrips:
     def __init__(self, size: int) -> None:
         self._smoothed_ms = array("f", bytes(4 * size))
         self._deviation_ms = array("f", bytes(4 * size))
+
+    def renumbered(self, numbers: Sequence[int | None], size: int) -> "RoundTrips":
+        """The same estimates under other numbers: by the number here, the number there or None."""
+        other = RoundTrips(size)
+        for old, new in enumerate(numbers):
+            if new is not None:
+                other._smoothed_ms[new] = self._smoothed_ms[old]
+                other._deviation_ms[new] = self._deviation_ms[old]
+        return other
 
     def sample(self, number: int, took_ms: float) -> None:
         took_ms = max(took_ms, 0.001)

@@ -52,6 +52,12 @@ class Waiting(Generic[_Item]):
         else:
             self._rows[row][subject] = item
 
+    def drop(self, subject: str) -> None:
+        """Nothing more is told of it."""
+        row = self._row_of.pop(subject, None)
+        if row is not None:
+            del self._rows[row][subject]
+
     def take(self, count: int, sends: int) -> tuple[_Item, ...]:
         """The least-sent items; one that was sent `sends` times now is forgotten."""
         if not self._row_of:

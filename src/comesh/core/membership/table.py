@@ -36,6 +36,11 @@ class Table:
     )
 
     def __init__(self, roster: Roster) -> None:
+        self.version = 0
+        """Rises when the set of living members changes."""
+        self._forget(roster)
+
+    def _forget(self, roster: Roster) -> None:
         size = len(roster)
         self.roster = roster
         self._state = bytearray(size)
@@ -47,8 +52,16 @@ class Table:
         self.digest = 0
         self.living = size
         """How many are alive or suspect."""
-        self.version = 0
-        """Rises when the set of living members changes."""
+
+    def adopt(self, roster: Roster) -> None:
+        """Another deployment version: who is in both is believed as before, who is new never spoke."""
+        before = self.copy()
+        self._forget(roster)
+        for old, new in enumerate(before.roster.numbers_in(roster)):
+            if new is not None:
+                self.set(new, before.incarnation(old), before.state(old))
+                self.heard_ms[new] = before.heard_ms[old]
+        self.version = before.version + 1
 
     def copy(self) -> "Table":
         """The same beliefs for another node."""
