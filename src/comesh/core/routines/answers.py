@@ -1,0 +1,250 @@
+"""What other groups say to a run, and what it makes of that.
+
+Every letter may come late, twice, or to a leader that was deposed without knowing. So each is measured
+against the staged record first: the run, its attempt, its stage. What a deposed leader stages is never committed, and
+what it would say waits for that commit; only `_free` speaks of runs that it has no record of.
+"""
+
+from msgspec.structs import replace
+
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.records import (
+    Held,
+    Outcome,
+    RoutineRecord,
+    RunRecord,
+    Stage,
+    StepResult,
+    routine_key,
+)
+from comesh.core.routines.ledger import live_run, trace
+from comesh.core.routines.locks import acknowledged, groups_of, maybe_asked
+from comesh.core.routines.runs import Runs
+from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
+from comesh.core.step import Step
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import (
+    CommandState,
+    Fenced,
+    Letter,
+    LockAnswer,
+    LockState,
+    Release,
+    Released,
+    RunQuery,
+    RunState,
+    Wound,
+)
+
+MOST_OVERTAKEN = 8
+"""How often in a row a run may find its attempts behind what its devices have released. Only an outage makes
+that happen, and it loses a few attempts at most; beyond, a later run is what they released."""
+
+
+class Answers:
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._serving = runs.serving
+        self._overtaken: dict[RoutineId, tuple[RunId, int]] = {}
+        self._queued: dict[RoutineId, tuple[RunId, int, frozenset[DeviceId]]] = {}
+        """Of which devices it was told that the run waits for them, in this attempt."""
+
+    # -- locks -------------------------------------------------------------------------------------------
+
+    def on_lock_state(self, letter: Letter, body: LockState, step: Step) -> None:
+        run = self._live(body.run)
+        if run is None or body.attempt < run.attempt or run.stage is Stage.RELEASING_LOCKS:
+            granted = tuple(one.device for one in body.answers if one.granted is not None)
+            self._free(letter, body.run, body.attempt, granted)
+            return
+        if run.stage is not Stage.ACQUIRING_LOCKS or run.era < self._serving.era:
+            return
+        if body.attempt > run.attempt:
+            self._runs.give_back(
+                run, step, "an outage lost attempts", devices=list(groups_of(run)), beyond=body.attempt
+            )
+            return
+        held = {one.device for one in run.held}
+        refused = [one for one in body.answers if one.refused and one.device not in held]
+        if refused:
+            self._on_refused(run, refused, step)
+            return
+        self._trace_queued(run, body)
+        taken = self._with_grants(run, body.answers)
+        if taken is not run:
+            self._serving.put(taken)
+            self._runs.advance(taken, step)
+
+    def _with_grants(self, run: RunRecord, answers: tuple[LockAnswer, ...]) -> RunRecord:
+        groups, held = groups_of(run), {one.device: one for one in run.held}
+        eras = self._serving.group_record.eras
+        changed = False
+        for one in answers:
+            group = groups.get(one.device)
+            if one.granted is None or group is None or one.era < eras.get(group, FIRST_ERA):
+                # Older than the era that this group vouched for: its devices' group has forgotten it.
+                continue
+            before = held.get(one.device)
+            if before is None or (before.era, before.stamp) < (one.era, one.granted):
+                held[one.device] = Held(one.device, one.granted, one.era)
+                trace(self._serving, run.run, "granted", f"{one.device} {one.granted}")
+                changed = True
+        return replace(run, held=tuple(held[device] for device in sorted(held))) if changed else run
+
+    def _on_refused(self, run: RunRecord, refused: list[LockAnswer], step: Step) -> None:
+        for one in refused:
+            trace(self._serving, run.run, "refused", f"{one.device}: {one.refused}")
+        unknown = [one.device for one in refused if one.refused == "unknown"]
+        if unknown:
+            asked = maybe_asked(run, self._serving.settings)
+            known = [device for device in asked if device not in unknown]
+            self._runs.fail(run, step, f"{', '.join(unknown)}: no such device", devices=known)
+        elif any(one.refused == "released" for one in refused):
+            self._on_overtaken(run, refused[0].device, step)
+        else:
+            self._runs.give_back(run, step, f"{refused[0].device} is held", rest=True)
+
+    def _on_overtaken(self, run: RunRecord, device: DeviceId, step: Step) -> None:
+        before, times = self._overtaken.get(run.run.routine, (run.run, 0))
+        times = times + 1 if before == run.run else 1
+        self._overtaken[run.run.routine] = (run.run, times)
+        if times > MOST_OVERTAKEN:
+            self._runs.fail(run, step, f"outage: {device} has released a later run")
+        else:
+            self._runs.give_back(run, step, f"{device} has released this attempt")
+
+    def _trace_queued(self, run: RunRecord, body: LockState) -> None:
+        told_run, told_attempt, told = self._queued.get(run.run.routine, (run.run, 0, frozenset()))
+        if (told_run, told_attempt) != (run.run, run.attempt):
+            told = frozenset()
+        queued = [one.device for one in body.answers if one.queued and one.device not in told]
+        for device in queued:
+            trace(self._serving, run.run, "queued", device)
+        self._queued[run.run.routine] = (run.run, run.attempt, told.union(queued))
+
+    def on_wound(self, letter: Letter, body: Wound, step: Step) -> None:
+        run = self._live(body.run)
+        if run is None or body.attempt < run.attempt:
+            self._free(letter, body.run, body.attempt, (body.device,))
+        elif run.stage is Stage.ACQUIRING_LOCKS and run.era >= self._serving.era:
+            trace(self._serving, run.run, "wounded", f"{body.device}, attempt {run.attempt}")
+            rest = run.strategy is Strategy.OPTIMISTIC
+            self._runs.give_back(run, step, f"wounded at {body.device}", rest=rest, beyond=body.attempt)
+
+    def on_released(self, body: Released, step: Step) -> None:
+        run = self._live(body.run)
+        if run is None:
+            return
+        pending = acknowledged(run, body.devices, body.attempt)
+        if pending != run.to_release:
+            run = replace(run, to_release=pending)
+            self._serving.put(run)
+            self._runs.advance(run, step)
+
+    def _free(self, letter: Letter, run: RunId, attempt: int, devices: tuple[DeviceId, ...]) -> None:
+        """Somebody holds a lock for a run that has ended, or an attempt that was given back: never keep it.
+
+        A deposed leader must not say so of a run that it merely has not heard of: runs of later leaders have
+        higher stamps than its own.
+        """
+        live = live_run(self._serving, run.routine)
+        if live is not None and live.run == run:
+            pending = {device: upto for device, _, upto in live.to_release}
+            devices = tuple(device for device in devices if pending.get(device, -1) < attempt)
+        record = self._serving.get(routine_key(run.routine), RoutineRecord)
+        waits = record is not None and any(firing.run == run for firing in record.waiting)
+        unheard = Fence(run.stamp.config, run.stamp.ballot) > self._serving.fence
+        if devices and letter.sender is not None and not waits and not unheard:
+            self._serving.mail(letter.sender, Release(run, attempt, devices))
+
+    # -- commands ----------------------------------------------------------------------------------------
+
+    def on_fenced(self, letter: Letter, body: Fenced, step: Step) -> None:
+        run = self._live(body.run)
+        confirmation = self._runs.confirmations.get(body.run.routine)
+        if run is None or confirmation is None:
+            return
+        if (
+            body.attempt != run.attempt
+            or body.fence != self._serving.fence
+            or self._outdated(letter, body.era)
+        ):
+            return
+        confirmation.take(body)
+        if confirmation.unanswered(run):
+            self._runs.advance(run, step)
+            return
+        lost = confirmation.lost(run)
+        outage = run.era < self._serving.era
+        if lost:
+            reason = f"lost the lock of {', '.join(lost)}"
+            self._runs.fail(run, step, f"outage: {reason}" if outage else reason)
+            return
+        del self._runs.confirmations[run.run.routine]
+        merged = replace(confirmation.merged(run), stage=Stage.EXECUTING, era=self._serving.era)
+        if merged != run:
+            self._serving.put(merged)
+            trace(self._serving, run.run, "executing", f"goes on at step {len(merged.progress)}")
+        self._runs.advance(merged, step)
+
+    def _outdated(self, letter: Letter, era: Era) -> bool:
+        if letter.sender is None:
+            return True
+        return era < self._serving.group_record.eras.get(letter.sender, FIRST_ERA)
+
+    def on_command_state(self, body: CommandState, step: Step) -> None:
+        run = self._live(body.run)
+        if run is None or run.stage is not Stage.EXECUTING or body.attempt != run.attempt:
+            return
+        outcome, number = body.state.outcome, body.state.step
+        if outcome is None or number != len(run.progress) or run.run.routine in self._runs.confirmations:
+            return
+        if outcome is Outcome.REFUSED and body.fence != self._serving.fence:
+            return  # It was the leader before that was refused.
+        detail = f": {body.state.detail}" if body.state.detail else ""
+        trace(self._serving, run.run, "outcome", f"step {number}: {body.device} {outcome}{detail}")
+        run = replace(run, progress=(*run.progress, StepResult(outcome, body.state.detail)))
+        self._serving.put(run)
+        self._runs.advance(run, step)
+
+    # -- questions ---------------------------------------------------------------------------------------
+
+    def on_run_query(self, letter: Letter, body: RunQuery, sender: NodeId, step: Step) -> None:
+        """Answered under a lease only: a deposed leader does not know of the latest runs."""
+        if not self._serving.has_lease(step.now_ms):
+            return
+        if body.era is not None and letter.sender is not None:
+            self._raise_era(letter.sender, body.era)
+        live = live_run(self._serving, body.routine)
+        if live is not None and (body.era is not None or body.run is None or body.run == live.run):
+            asked = frozenset(body.devices)
+            state = RunState(
+                run=live.run,
+                routine=body.routine,
+                stage=live.stage,
+                attempt=live.attempt,
+                held=tuple(one for one in live.held if one.device in asked),
+                devices=body.devices,
+                era=body.era,
+                fired_ms=live.fired_ms,
+                strategy=live.strategy,
+            )
+        else:
+            state = self._of_no_live_run(body)
+        self._serving.answer(letter, sender, state)
+
+    def _of_no_live_run(self, body: RunQuery) -> RunState:
+        """It has ended, or it waits for its turn."""
+        record = self._serving.get(routine_key(body.routine), RoutineRecord)
+        waits = record is not None and any(firing.run == body.run for firing in record.waiting)
+        stage = Stage.ACQUIRING_LOCKS if waits else None
+        return RunState(body.run, body.routine, stage, 0, (), body.devices, body.era)
+
+    def _raise_era(self, group: GroupId, era: Era) -> None:
+        record = self._serving.group_record
+        if era > record.eras.get(group, FIRST_ERA):
+            self._serving.put(replace(record, eras={**record.eras, group: era}))
+
+    def _live(self, run: RunId) -> RunRecord | None:
+        live = live_run(self._serving, run.routine)
+        return live if live is not None and live.run == run else None

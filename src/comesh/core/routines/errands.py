@@ -1,0 +1,92 @@
+"""What must be said until it is answered.
+
+An owner (a run, or the watching of devices) says at any time what it wants said now, each under a key. What
+is new is said at once, what is still wanted is repeated, what is wanted no more is forgotten. So a run need
+not remember what it sent: its record says what it wants, also to the next leader.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from comesh.core.group.serving import Serving
+from comesh.core.ids import GroupId
+from comesh.core.step import Step
+from comesh.core.work_messages import Work
+
+PART = "routines"
+"""The name of this part in the timers of a group."""
+RESEND = "resend"
+JITTER = 0.1
+"""Repetitions of many runs spread by this fraction, so that they do not come in step."""
+
+
+class Errand(msgspec.Struct, frozen=True):
+    key: tuple[str, str, int]
+    """What for, of what, and which attempt or step. The body may change under one key without haste."""
+    to: GroupId
+    body: Work
+    trace: tuple[str, str] | None = None
+    """What to tell of it, and its details, when it is first said."""
+
+
+class _Open:
+    __slots__ = ("due_ms", "errand", "interval_ms")
+
+    def __init__(self, errand: Errand, due_ms: float, interval_ms: float) -> None:
+        self.errand = errand
+        self.due_ms = due_ms
+        self.interval_ms = interval_ms
+
+
+class Errands:
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._open: dict[str, dict[tuple[str, str, int], _Open]] = {}
+        self._timers: dict[str, float] = {}
+        """When the timer of an owner is due."""
+
+    def keep(self, owner: str, wanted: Iterable[Errand], step: Step) -> list[Errand]:
+        """From now on this owner wants these; those that are new are said, and returned."""
+        before = self._open.pop(owner, {})
+        after: dict[tuple[str, str, int], _Open] = {}
+        fresh: list[Errand] = []
+        for errand in wanted:
+            known = before.get(errand.key)
+            if known is None:
+                interval_ms = self._serving.settings.request_resend_ms
+                after[errand.key] = _Open(errand, step.now_ms + self._jittered(interval_ms), interval_ms)
+                self._serving.mail(errand.to, errand.body)
+                fresh.append(errand)
+            else:
+                known.errand = errand
+                after[errand.key] = known
+        if after:
+            self._open[owner] = after
+        self._set_timer(owner, step)
+        return fresh
+
+    def on_timer(self, owner: str, step: Step) -> None:
+        """Repeat what is due: request_resend_ms after the first time, then doubling to its maximum."""
+        self._timers.pop(owner, None)
+        for known in self._open.get(owner, {}).values():
+            if known.due_ms <= step.now_ms:
+                most_ms = self._serving.settings.most_request_resend_ms
+                known.interval_ms = min(2.0 * known.interval_ms, most_ms)
+                known.due_ms = step.now_ms + self._jittered(known.interval_ms)
+                self._serving.mail(known.errand.to, known.errand.body)
+        self._set_timer(owner, step)
+
+    def _jittered(self, interval_ms: float) -> float:
+        return interval_ms * self._serving.draws.between(1.0 - JITTER, 1.0 + JITTER)
+
+    def _set_timer(self, owner: str, step: Step) -> None:
+        known = self._open.get(owner)
+        if not known:
+            if self._timers.pop(owner, None) is not None:
+                self._serving.cancel_timer(PART, RESEND, owner, step)
+            return
+        due_ms = min(one.due_ms for one in known.values())
+        if self._timers.get(owner) != due_ms:
+            self._timers[owner] = due_ms
+            self._serving.set_timer(PART, RESEND, owner, max(0.0, due_ms - step.now_ms), step)

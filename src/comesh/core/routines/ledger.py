@@ -1,0 +1,31 @@
+"""The records of a routine as they are staged, and the trace of its runs."""
+
+from comesh.core.effects import RunTraced
+from comesh.core.group.serving import Serving
+from comesh.core.ids import RoutineId
+from comesh.core.program import RoutineProgram
+from comesh.core.records import RoutineRecord, RunRecord, routine_key, run_key
+from comesh.core.stamps import RunId
+
+MOST_DETAIL = 300
+"""Characters of one line of a trace."""
+
+
+def routine_record(serving: Serving, routine: RoutineProgram) -> RoutineRecord:
+    """A routine that was removed and added again is another one: it begins anew."""
+    record = serving.get(routine_key(routine.id), RoutineRecord)
+    if record is None or record.birth != routine.birth:
+        return RoutineRecord(routine.id, routine.birth)
+    return record
+
+
+def live_run(serving: Serving, routine: RoutineId) -> RunRecord | None:
+    return serving.get(run_key(routine), RunRecord)
+
+
+def new_run(serving: Serving, routine: RoutineProgram) -> RunId:
+    return RunId(routine.id, routine.birth, serving.stamp())
+
+
+def trace(serving: Serving, run: RunId, what: str, detail: str = "") -> None:
+    serving.tell(RunTraced(run, what, detail if len(detail) <= MOST_DETAIL else detail[:MOST_DETAIL] + "..."))

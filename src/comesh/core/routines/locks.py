@@ -1,0 +1,90 @@
+"""Which locks a run needs, in which order it asks for them, and what it gives back. Functions of its record.
+
+Rules:
+- sequential: in one global order that is the same for all routines, so that no circle of waiting can form.
+  With order `cluster` that is (group, device), and one group's locks can be one request (batch `cluster`):
+  they enter all queues of that group in one commit. With order `device` groups interleave, so that a request
+  for several devices could hold a later one while it waits for an earlier one: there it is one by one;
+- optimistic and priority: all at once;
+- a device whose earlier attempt is not given back yet is not asked for: the newer request could overtake the
+  release and renew the very grant that is to be given back.
+"""
+
+from collections.abc import Iterable
+
+from comesh.core.ids import DeviceId, GroupId
+from comesh.core.program import ProtocolSettings
+from comesh.core.records import RunRecord
+from comesh.core.strategies import Batch, LockOrder, Strategy
+
+Batched = tuple[GroupId, tuple[DeviceId, ...]]
+"""Devices of one group that are asked for together."""
+
+
+def groups_of(run: RunRecord) -> dict[DeviceId, GroupId]:
+    """The devices that the run needs, in the order of its steps, and who looks after them."""
+    return {step.device: step.group for step in run.steps}
+
+
+def by_group(run: RunRecord, devices: Iterable[DeviceId]) -> list[Batched]:
+    """Devices of the run, sorted, by their groups."""
+    groups = groups_of(run)
+    found: dict[GroupId, list[DeviceId]] = {}
+    for group, device in sorted((groups[device], device) for device in devices):
+        found.setdefault(group, []).append(device)
+    return [(group, tuple(members)) for group, members in found.items()]
+
+
+def holds_all(run: RunRecord) -> bool:
+    held = {one.device for one in run.held}
+    return all(step.device in held for step in run.steps)
+
+
+def one_by_one(run: RunRecord, settings: ProtocolSettings) -> bool:
+    batched = settings.order is LockOrder.CLUSTER and settings.batch is Batch.CLUSTER
+    return run.strategy is Strategy.SEQUENTIAL and not batched
+
+
+def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
+    """What the run does not hold and may ask for by its strategy."""
+    held = {one.device for one in run.held}
+    lacking = by_group(run, [device for device in groups_of(run) if device not in held])
+    if run.strategy is not Strategy.SEQUENTIAL:
+        return lacking
+    if not one_by_one(run, settings):
+        return lacking[:1]
+    singly: list[Batched] = [(group, (device,)) for group, devices in lacking for device in devices]
+    if settings.order is LockOrder.DEVICE:
+        singly.sort(key=lambda one: one[1])
+    return singly[:1]
+
+
+def to_ask(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
+    """What the run asks for now."""
+    pending = {device for device, _, _ in run.to_release}
+    return [one for one in _lacking(run, settings) if not any(device in pending for device in one[1])]
+
+
+def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
+    """All that some leader can have asked for in this attempt: what is held, and what is asked for next."""
+    asked = [one.device for one in run.held]
+    return asked + [device for _, devices in _lacking(run, settings) for device in devices]
+
+
+def released(
+    run: RunRecord, devices: Iterable[DeviceId], attempt: int
+) -> tuple[tuple[DeviceId, GroupId, int], ...]:
+    """to_release with these devices in it too, up to this attempt; a release frees the lower ones as well."""
+    groups = groups_of(run)
+    pending = {device: (device, group, before) for device, group, before in run.to_release}
+    for device in devices:
+        pending[device] = (device, groups[device], attempt)
+    return tuple(pending[device] for device in sorted(pending))
+
+
+def acknowledged(
+    run: RunRecord, devices: Iterable[DeviceId], attempt: int
+) -> tuple[tuple[DeviceId, GroupId, int], ...]:
+    """to_release without what was acknowledged."""
+    answered = frozenset(devices)
+    return tuple(one for one in run.to_release if one[0] not in answered or one[2] > attempt)

@@ -1,0 +1,81 @@
+"""The part of a serving group that looks after its routines; it routes letters and timers to who knows.
+
+It lives as long as the leadership. What it remembers besides the records (readings, what is to be repeated,
+rests) is only what a new leader finds out again.
+"""
+
+from comesh.core.events import DeviceAnswered, DeviceReported
+from comesh.core.group.serving import Serving
+from comesh.core.ids import NodeId, RoutineId
+from comesh.core.records import RunRecord
+from comesh.core.routines.answers import Answers
+from comesh.core.routines.errands import RESEND, Errands
+from comesh.core.routines.runs import REST, Runs
+from comesh.core.routines.triggers import Triggers
+from comesh.core.step import Step
+from comesh.core.work_messages import (
+    CommandState,
+    DeviceEvents,
+    Fenced,
+    Fire,
+    Letter,
+    LockState,
+    Reading,
+    Released,
+    RunQuery,
+    Wound,
+)
+
+
+class Routines:
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._errands = Errands(serving)
+        self._runs = Runs(serving, self._errands)
+        self._answers = Answers(self._runs)
+        self._triggers = Triggers(serving, self._runs, self._errands)
+
+    def begin(self, step: Step) -> None:
+        self._runs.begin(step)
+        self._triggers.begin(step)
+
+    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
+        match letter.body:
+            case Reading() as body:
+                self._triggers.on_reading(letter, body, sender, step)
+            case LockState() as body:
+                self._answers.on_lock_state(letter, body, step)
+            case CommandState() as body:
+                self._answers.on_command_state(body, step)
+            case Released() as body:
+                self._answers.on_released(body, step)
+            case Fenced() as body:
+                self._answers.on_fenced(letter, body, step)
+            case Wound() as body:
+                self._answers.on_wound(letter, body, step)
+            case RunQuery() as body:
+                self._answers.on_run_query(letter, body, sender, step)
+            case DeviceEvents() as body:
+                self._triggers.on_events(letter, body, sender, step)
+            case Fire() as body:
+                self._triggers.on_fire(letter, body, sender, step)
+            case _:
+                pass  # Not for routines; bad input from outside is no assertion.
+
+    def on_timer(self, what: str, of: str | int, step: Step) -> None:
+        if what == RESEND:
+            self._errands.on_timer(str(of), step)
+        elif what == REST:
+            self._runs.on_rested(RoutineId(str(of)), step)
+        else:
+            self._triggers.on_timer(what, RoutineId(str(of)), step)
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None:
+        """Devices answer the part that looks after them."""
+
+    def on_report(self, event: DeviceReported, step: Step) -> None:
+        """Likewise."""
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._serving.all(RunRecord))

@@ -1,0 +1,350 @@
+"""The life of a run, from its firing to its end (protocol, section 7).
+
+    (fired) -> ACQUIRING_LOCKS -> EXECUTING -> RELEASING_LOCKS -> (ended)
+
+Rules:
+- every change is staged in the run's record first; what is said follows from the record alone (`_wanted`),
+  and waits for the commit by itself. A new leader takes a run up by looking at its record;
+- one run of a routine is live at a time; further firings wait, committed, MOST_WAITING at most;
+- an attempt is given back as a whole: the next number is staged together with what is to be released;
+- a leader that finds a run EXECUTING fences its devices before it commands them, so that nothing of the
+  leader before can come between;
+- a run whose era is older than its group's may have lost committed steps: it goes back to ACQUIRING_LOCKS and
+  is not woundable until its devices say that every lock is still its own.
+"""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from comesh.core.group.serving import Serving
+from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.program import RoutineProgram
+from comesh.core.records import (
+    Ended,
+    Firing,
+    Outcome,
+    RoutineRecord,
+    RunRecord,
+    RunStep,
+    Stage,
+    routine_key,
+    run_key,
+)
+from comesh.core.routines.confirmation import Confirmation
+from comesh.core.routines.errands import PART, Errand, Errands
+from comesh.core.routines.ledger import live_run, new_run, routine_record, trace
+from comesh.core.routines.locks import (
+    by_group,
+    groups_of,
+    holds_all,
+    maybe_asked,
+    one_by_one,
+    released,
+    to_ask,
+)
+from comesh.core.stamps import RunId
+from comesh.core.step import Step
+from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release
+
+MOST_WAITING = 8
+"""Firings of one routine that wait for its live run to end."""
+REST = "rest"
+REST_ROUND_TRIPS = 3.0
+"""The first pause after an optimistic attempt was refused; each further one is twice as long on average."""
+MOST_REST_MS = 10_000.0
+
+
+class Runs:
+    def __init__(self, serving: Serving, errands: Errands) -> None:
+        self.serving = serving
+        self._errands = errands
+        self.confirmations: dict[RoutineId, Confirmation] = {}
+        """Of live runs whose devices this leader has to fence before it goes on."""
+        self._resting: dict[RoutineId, RunId] = {}
+        """Runs between two attempts. Not committed: a new leader asks at once."""
+
+    # -- firing ------------------------------------------------------------------------------------------
+
+    def fire(self, routine: RoutineProgram, why: str, step: Step) -> RunId | None:
+        """Fire a routine now, or once its live run ended. None: too many wait already."""
+        record = routine_record(self.serving, routine)
+        run = new_run(self.serving, routine)
+        live = live_run(self.serving, routine.id)
+        if live is not None and len(record.waiting) >= MOST_WAITING:
+            trace(self.serving, run, "dropped", f"{why}; {MOST_WAITING} firings wait already")
+            return None
+        firing = Firing(run, step.wall_ms, why)
+        waiting = record.waiting if live is None else (*record.waiting, firing)
+        until_ms = step.wall_ms + routine.cooldown_ms
+        self.serving.put(replace(record, waiting=waiting, cooldown_until_ms=until_ms))
+        trace(self.serving, run, "fired", why if live is None else f"{why}; waits for {live.run}")
+        if live is None:
+            self._start(routine, firing, step)
+        return run
+
+    def _start(self, routine: RoutineProgram, firing: Firing, step: Step) -> None:
+        program = self.serving.program
+        steps = tuple(
+            RunStep(
+                device=one.device,
+                group=program.group_of_device[one.device],
+                command=one.command,
+                argument=one.argument,
+                timeout_ms=one.timeout_ms,
+                best_effort=one.best_effort,
+                idempotent=one.idempotent,
+                expects=one.expects,
+            )
+            for one in routine.steps
+        )
+        run = RunRecord(
+            run=firing.run,
+            stage=Stage.ACQUIRING_LOCKS,
+            attempt=1,
+            fired_ms=firing.fired_ms,
+            why=firing.why,
+            strategy=routine.strategy,
+            steps=steps,
+            era=self.serving.era,
+        )
+        self.serving.put(run)
+        trace(self.serving, run.run, "attempt", f"1: {run.strategy}")
+        self.advance(run, step)
+
+    # -- taking up ---------------------------------------------------------------------------------------
+
+    def begin(self, step: Step) -> None:
+        for run in self.serving.all(RunRecord):
+            trace(self.serving, run.run, "leader", f"{self.serving.surroundings.own} {self.serving.ballot}")
+            self._take_up(run, step)
+        for record in self.serving.all(RoutineRecord):
+            routine = self._program_of(record.routine)
+            if routine is None or record.birth != routine.birth:
+                self._forget(record)
+            elif live_run(self.serving, record.routine) is None:
+                self._next(record.routine, step)
+
+    def _take_up(self, run: RunRecord, step: Step) -> None:
+        if run.stage is Stage.RELEASING_LOCKS or (
+            run.stage is Stage.ACQUIRING_LOCKS and run.era >= self.serving.era
+        ):
+            self.advance(run, step)
+        elif holds_all(run):
+            # It was executing, and perhaps already went back to ACQUIRING_LOCKS after an outage: no run that
+            # merely acquires has all of its locks.
+            self.confirmations[run.run.routine] = Confirmation()
+            if run.era < self.serving.era and run.stage is not Stage.ACQUIRING_LOCKS:
+                run = replace(run, stage=Stage.ACQUIRING_LOCKS)
+                self.serving.put(run)
+            self.advance(run, step)
+        else:
+            self.give_back(run, step, "outage", devices=list(groups_of(run)))
+
+    def _forget(self, record: RoutineRecord) -> None:
+        """The routine was removed: a live run finishes, what waits for it does not start."""
+        for firing in record.waiting:
+            trace(self.serving, firing.run, "dropped", "the routine was removed")
+        if live_run(self.serving, record.routine) is None:
+            self.serving.drop(routine_key(record.routine))
+        elif record.waiting:
+            self.serving.put(replace(record, waiting=()))
+
+    def _program_of(self, routine: RoutineId) -> RoutineProgram | None:
+        program = self.serving.program
+        here = program.group_of_routine.get(routine) == self.serving.group
+        return program.routines.get(routine) if here else None
+
+    # -- transitions -------------------------------------------------------------------------------------
+
+    def advance(self, run: RunRecord, step: Step) -> None:
+        """Take a run as far as its staged record lets it, and say what it then wants said."""
+        routine = run.run.routine
+        confirming = routine in self.confirmations
+        if run.stage is Stage.ACQUIRING_LOCKS and not confirming and holds_all(run):
+            run = self._become_executing(run)
+        if run.stage is Stage.EXECUTING and not confirming:
+            failure = _failure(run)
+            if failure or len(run.progress) == len(run.steps):
+                run = self._become_releasing(run, failure, [one.device for one in run.held])
+        if run.stage is Stage.RELEASING_LOCKS and not run.to_release:
+            self._end(run, step)
+            return
+        for errand in self._errands.keep(routine, self._wanted(run), step):
+            if errand.trace is not None:
+                trace(self.serving, run.run, *errand.trace)
+
+    def fail(self, run: RunRecord, step: Step, reason: str, *, devices: list[DeviceId] | None = None) -> None:
+        """Give up: release these devices, or all that it can have asked for."""
+        self.confirmations.pop(run.run.routine, None)
+        if devices is None:
+            devices = maybe_asked(run, self.serving.settings)
+        self.advance(self._become_releasing(run, reason, devices), step)
+
+    def give_back(
+        self,
+        run: RunRecord,
+        step: Step,
+        why: str,
+        *,
+        rest: bool = False,
+        devices: list[DeviceId] | None = None,
+        beyond: int = 0,
+    ) -> None:
+        """Give the whole attempt back and begin the next one, after a rest or at once.
+
+        beyond: an attempt that the devices know of and this record does not, since an outage.
+        """
+        if devices is None:
+            devices = maybe_asked(run, self.serving.settings)
+        last = max(run.attempt, beyond)
+        run = replace(
+            run,
+            attempt=last + 1,
+            held=(),
+            to_release=released(run, devices, last),
+            era=self.serving.era,
+        )
+        self.serving.put(run)
+        trace(self.serving, run.run, "attempt", f"{run.attempt}: {why}")
+        if rest:
+            self._rest(run, step)
+        self.advance(run, step)
+
+    def _rest(self, run: RunRecord, step: Step) -> None:
+        first_ms = REST_ROUND_TRIPS * self.serving.settings.usual_round_trip_ms
+        mean_ms = min(first_ms * 2.0 ** min(run.attempt - 2, 16), MOST_REST_MS)
+        self._resting[run.run.routine] = run.run
+        rest_ms = mean_ms * self.serving.draws.between(0.5, 1.5)
+        self.serving.set_timer(PART, REST, run.run.routine, rest_ms, step)
+
+    def on_rested(self, routine: RoutineId, step: Step) -> None:
+        rested = self._resting.pop(routine, None)
+        run = live_run(self.serving, routine)
+        if run is not None and run.run == rested:
+            self.advance(run, step)
+
+    def _become_executing(self, run: RunRecord) -> RunRecord:
+        run = replace(run, stage=Stage.EXECUTING)
+        self.serving.put(run)
+        trace(self.serving, run.run, "executing", f"attempt {run.attempt}, {len(run.steps)} steps")
+        return run
+
+    def _become_releasing(self, run: RunRecord, reason: str, devices: list[DeviceId]) -> RunRecord:
+        run = replace(
+            run,
+            stage=Stage.RELEASING_LOCKS,
+            reason=reason,
+            held=(),
+            to_release=released(run, devices, run.attempt),
+        )
+        self.serving.put(run)
+        trace(self.serving, run.run, "releasing", reason)
+        return run
+
+    def _end(self, run: RunRecord, step: Step) -> None:
+        routine_id = run.run.routine
+        self._errands.keep(routine_id, (), step)
+        if self._resting.pop(routine_id, None) is not None:
+            self.serving.cancel_timer(PART, REST, routine_id, step)
+        self.serving.drop(run_key(routine_id))
+        trace(self.serving, run.run, "failed" if run.reason else "finished", run.reason)
+        routine = self._program_of(routine_id)
+        if routine is None:
+            self.serving.drop(routine_key(routine_id))
+            return
+        record = routine_record(self.serving, routine)
+        self.serving.put(replace(record, ended=Ended(run.run, run.reason)))
+        self._next(routine_id, step)
+
+    def _next(self, routine_id: RoutineId, step: Step) -> None:
+        """Start the firing that waits longest."""
+        routine = self._program_of(routine_id)
+        if routine is None:
+            return
+        record = routine_record(self.serving, routine)
+        if record.waiting:
+            self.serving.put(replace(record, waiting=record.waiting[1:]))
+            self._start(routine, record.waiting[0], step)
+
+    # -- what a run wants said ---------------------------------------------------------------------------
+
+    def _wanted(self, run: RunRecord) -> list[Errand]:
+        wanted = self._releases(run)
+        confirmation = self.confirmations.get(run.run.routine)
+        if confirmation is not None:
+            return wanted + self._fences(run, confirmation.unanswered(run))
+        match run.stage:
+            case Stage.ACQUIRING_LOCKS:
+                return wanted if run.run.routine in self._resting else wanted + self._lock_requests(run)
+            case Stage.EXECUTING:
+                return [*wanted, self._command(run)]
+            case Stage.RELEASING_LOCKS:
+                return wanted
+            case _:
+                assert_never(run.stage)
+
+    def _releases(self, run: RunRecord) -> list[Errand]:
+        together: dict[tuple[GroupId, int], list[DeviceId]] = {}
+        for device, group, attempt in run.to_release:
+            together.setdefault((group, attempt), []).append(device)
+        return [
+            Errand(("release", group, attempt), group, Release(run.run, attempt, tuple(devices)))
+            for (group, attempt), devices in together.items()
+        ]
+
+    def _lock_requests(self, run: RunRecord) -> list[Errand]:
+        settings = self.serving.settings
+        singly = one_by_one(run, settings)
+        return [
+            Errand(
+                # One by one, the next device of the same group is another request.
+                ("lock", devices[0] if singly else group, run.attempt),
+                group,
+                LockRequest(run.run, run.attempt, devices, run.fired_ms, run.strategy, self.serving.fence),
+                ("lock asked", f"{', '.join(devices)} of {group}, attempt {run.attempt}"),
+            )
+            for group, devices in to_ask(run, settings)
+        ]
+
+    def _fences(self, run: RunRecord, devices: list[DeviceId]) -> list[Errand]:
+        return [
+            Errand(
+                ("fence", group, run.attempt),
+                group,
+                FenceAsked(run.run, run.attempt, self.serving.fence, members),
+            )
+            for group, members in by_group(run, devices)
+        ]
+
+    def _command(self, run: RunRecord) -> Errand:
+        number = len(run.progress)
+        one = run.steps[number]
+        argument = "" if one.argument is None else f" {one.argument}"
+        return Errand(
+            ("command", one.device, number),
+            one.group,
+            Command(
+                run=run.run,
+                attempt=run.attempt,
+                step=number,
+                fence=self.serving.fence,
+                device=one.device,
+                command=one.command,
+                argument=one.argument,
+                timeout_ms=one.timeout_ms,
+                idempotent=one.idempotent,
+                expects=one.expects,
+            ),
+            ("command", f"step {number}: {one.device} {one.command}{argument}"),
+        )
+
+
+def _failure(run: RunRecord) -> str:
+    """Why the last step makes the run fail; empty: it does not."""
+    if not run.progress:
+        return ""
+    last, one = run.progress[-1], run.steps[len(run.progress) - 1]
+    if one.best_effort or last.outcome is Outcome.DONE:
+        return ""
+    return f"{one.device}: {one.command}: {last.detail or last.outcome}"

@@ -1,0 +1,218 @@
+"""When a routine fires: its clause becomes true, its schedule comes round, an event, or a person (section 7).
+
+Rules:
+- a clause fires when it becomes true, from false or from never known; while it is unknown its truth stays as
+  it was. Its truth and the start of `for:` are committed when they change, in one entry with the firing, so
+  that a new leader neither repeats nor misses an edge;
+- `for:` counts wall time from that start and goes on while the clause is unknown; false ends it. A new leader
+  waits for the current readings before it fires what came due in between;
+- a schedule commits the instant that it fires for. Of instants missed while nobody led, the latest fires if
+  it is not older than MISSED_MS;
+- an event is taken once, in order: its mark is in the entry of the firing;
+- a firing by hand is made once per request id, and does not mind the cooldown. All others do: what would fire
+  within it is ignored, and told.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from comesh.core.group.serving import Serving
+from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.program import Predicate, ReadingName, RoutineProgram
+from comesh.core.routines.errands import PART, Errands
+from comesh.core.routines.ledger import new_run, routine_record, trace
+from comesh.core.routines.readings import Readings
+from comesh.core.routines.runs import MOST_WAITING, Runs
+from comesh.core.step import Step
+from comesh.core.values import Value
+from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, Fired, Letter, Reading
+
+MOMENT, FOR, SCHEDULE = "moment", "for", "schedule"
+MOMENT_MS = 1000.0
+"""How often clauses that name the time are looked at again."""
+TIMES = frozenset({"now", "sun"})
+"""What clauses name that is no device."""
+MISSED_MS = 3_600_000.0
+"""An instant that was missed is made up for within an hour; later it would only surprise."""
+MOST_SLEEP_MS = 600_000.0
+"""A schedule looks at the wall clock at least this often, for it may be set."""
+MOST_REQUESTS = 64
+"""Firings by hand whose request ids are remembered."""
+
+
+class Triggers:
+    def __init__(self, serving: Serving, runs: Runs, errands: Errands) -> None:
+        self._serving = serving
+        self._runs = runs
+        program = serving.program
+        own = [program.routines[routine] for routine in program.routines_of(serving.group)]
+        self._routines: dict[RoutineId, RoutineProgram] = {routine.id: routine for routine in own}
+        self._clauses: dict[RoutineId, Predicate] = {
+            routine.id: routine.when for routine in own if routine.when is not None
+        }
+        self._reads: dict[RoutineId, tuple[ReadingName, ...]] = {
+            routine: tuple(sorted(name for name in clause.reads if name[0] not in TIMES))
+            for routine, clause in self._clauses.items()
+        }
+        self._timed: tuple[RoutineId, ...] = tuple(
+            routine
+            for routine, clause in self._clauses.items()
+            if any(name in TIMES for name, _ in clause.reads)
+        )
+        self._readers: dict[DeviceId, list[RoutineId]] = {}
+        for routine, names in self._reads.items():
+            for device in dict.fromkeys(DeviceId(name) for name, _ in names):
+                self._readers.setdefault(device, []).append(routine)
+        self._readings = Readings(serving, errands, tuple(sorted(self._readers)))
+
+    def begin(self, step: Step) -> None:
+        self._readings.begin(step)
+        for routine in self._routines.values():
+            self._drop_marks(routine)
+            record = routine_record(self._serving, routine)
+            if record.true_since_ms is not None and routine.id in self._clauses:
+                left_ms = record.true_since_ms + routine.for_ms - step.wall_ms
+                # What is true now is heard first; it may have changed since the leader before fell silent.
+                grace_ms = self._serving.settings.request_resend_ms
+                self._serving.set_timer(PART, FOR, routine.id, max(grace_ms, left_ms), step)
+            self._look_at_schedule(routine, step)
+        self._on_moment(step)
+
+    def _drop_marks(self, routine: RoutineProgram) -> None:
+        """A device that comes back after it was removed counts its events anew."""
+        record = routine_record(self._serving, routine)
+        heard = {name for name, _ in routine.on_event.reads} if routine.on_event is not None else set()
+        marks = {device: mark for device, mark in record.marks.items() if device in heard}
+        if marks != record.marks:
+            self._serving.put(replace(record, marks=marks))
+
+    def on_timer(self, what: str, routine: RoutineId, step: Step) -> None:
+        if what == MOMENT:
+            self._on_moment(step)
+        elif what == FOR:
+            self._on_stayed_true(self._routines[routine], step)
+        elif what == SCHEDULE:
+            self._look_at_schedule(self._routines[routine], step)
+
+    # -- clauses -----------------------------------------------------------------------------------------
+
+    def on_reading(self, letter: Letter, body: Reading, sender: NodeId, step: Step) -> None:
+        if self._readings.on_reading(letter, body, sender, step):
+            for routine in self._readers.get(body.device, ()):
+                self._look_at_clause(routine, step)
+
+    def _on_moment(self, step: Step) -> None:
+        for routine in self._timed:
+            self._look_at_clause(routine, step)
+        if self._timed:
+            self._serving.set_timer(PART, MOMENT, "", MOMENT_MS, step)
+
+    def _values(self, routine: RoutineId, step: Step) -> dict[ReadingName, Value | None]:
+        values: dict[ReadingName, Value | None] = {}
+        for name in self._reads[routine]:
+            value = self._readings.value(name)
+            if value is not None:
+                values[name] = value
+        if routine in self._timed:
+            values.update(self._serving.program.moment(step.wall_ms))
+        return values
+
+    def _look_at_clause(self, routine_id: RoutineId, step: Step) -> None:
+        routine = self._routines[routine_id]
+        values = self._values(routine_id, step)
+        truth = self._clauses[routine_id].evaluate(values)
+        record = routine_record(self._serving, routine)
+        if truth is None or truth == record.truth:
+            return
+        counts = truth and routine.for_ms > 0
+        self._serving.put(replace(record, truth=truth, true_since_ms=step.wall_ms if counts else None))
+        if counts:
+            self._serving.set_timer(PART, FOR, routine_id, routine.for_ms, step)
+        elif truth:
+            self._fire(routine, "became true: " + self._told(routine_id, values), step)
+        else:
+            self._serving.cancel_timer(PART, FOR, routine_id, step)
+
+    def _on_stayed_true(self, routine: RoutineProgram, step: Step) -> None:
+        record = routine_record(self._serving, routine)
+        if record.true_since_ms is None:
+            return
+        left_ms = record.true_since_ms + routine.for_ms - step.wall_ms
+        if left_ms > 0:
+            self._serving.set_timer(PART, FOR, routine.id, left_ms, step)
+            return
+        self._serving.put(replace(record, true_since_ms=None))
+        told = self._told(routine.id, self._values(routine.id, step))
+        self._fire(routine, f"true for {routine.for_ms / 1000:g} s: {told}", step)
+
+    def _told(self, routine: RoutineId, values: Mapping[ReadingName, Value | None]) -> str:
+        names = sorted(self._clauses[routine].reads)
+        return ", ".join(f"{one}.{reading}={values.get((one, reading))}" for one, reading in names)
+
+    def _fire(self, routine: RoutineProgram, why: str, step: Step) -> None:
+        record = routine_record(self._serving, routine)
+        left_ms = record.cooldown_until_ms - step.wall_ms
+        if left_ms > 0:
+            run = new_run(self._serving, routine)
+            trace(self._serving, run, "ignored", f"{why}; cooldown for {left_ms / 1000:g} s more")
+            return
+        self._runs.fire(routine, why, step)
+
+    # -- schedules ---------------------------------------------------------------------------------------
+
+    def _look_at_schedule(self, routine: RoutineProgram, step: Step) -> None:
+        if routine.schedule is None:
+            return
+        record = routine_record(self._serving, routine)
+        if record.instant_ms is None:
+            record = replace(record, instant_ms=step.wall_ms)
+            self._serving.put(record)
+        since_ms = max(record.instant_ms or 0.0, step.wall_ms - MISSED_MS)
+        latest_ms, next_ms = None, routine.schedule(since_ms)
+        while next_ms is not None and next_ms <= step.wall_ms:
+            latest_ms, next_ms = next_ms, routine.schedule(next_ms)
+        if latest_ms is not None:
+            self._serving.put(replace(record, instant_ms=latest_ms))
+            self._fire(routine, f"scheduled for {latest_ms:.0f}", step)
+        if next_ms is not None:
+            sleep_ms = min(next_ms - step.wall_ms, MOST_SLEEP_MS)
+            self._serving.set_timer(PART, SCHEDULE, routine.id, sleep_ms, step)
+
+    # -- events and people -------------------------------------------------------------------------------
+
+    def on_events(self, letter: Letter, body: DeviceEvents, sender: NodeId, step: Step) -> None:
+        routine = self._routines.get(body.routine)
+        if routine is None or routine.on_event is None:
+            if body.routine not in self._serving.program.listeners.get(body.device, ()) and body.events:
+                # Nothing fires on them any more: the device need not keep them.
+                last = max(event.sequence for event in body.events)
+                self._serving.answer(letter, sender, EventsSeen(body.device, body.routine, last))
+            return
+        for event in sorted(body.events, key=lambda event: event.sequence):
+            record = routine_record(self._serving, routine)
+            if event.sequence <= record.marks.get(body.device, 0):
+                continue
+            self._serving.put(replace(record, marks={**record.marks, body.device: event.sequence}))
+            values = {(str(body.device), reading): value for reading, value in event.values.items()}
+            if routine.on_event.evaluate(values):
+                told = ", ".join(f"{reading}={value}" for reading, value in sorted(event.values.items()))
+                self._fire(routine, f"event {event.sequence} of {body.device}: {told}", step)
+        mark = routine_record(self._serving, routine).marks.get(body.device, 0)
+        self._serving.answer(letter, sender, EventsSeen(body.device, body.routine, mark))
+
+    def on_fire(self, letter: Letter, body: Fire, sender: NodeId, step: Step) -> None:
+        routine = self._routines.get(body.routine)
+        if routine is None:
+            why_not = f"{self._serving.group} has no routine {body.routine}"
+            self._serving.answer(letter, sender, Fired(body.request, None, why_not))
+            return
+        run = dict(routine_record(self._serving, routine).requests).get(body.request)
+        if run is None:
+            run = self._runs.fire(routine, f"by hand, {body.request}", step)
+            if run is not None:
+                record = routine_record(self._serving, routine)
+                requests = (*record.requests, (body.request, run))[-MOST_REQUESTS:]
+                self._serving.put(replace(record, requests=requests))
+        why_not = "" if run is not None else f"{MOST_WAITING} firings wait already"
+        self._serving.answer(letter, sender, Fired(body.request, run, why_not))
