@@ -31,11 +31,13 @@ RUMOURS = Rumours(
 class Toy:
     """Pings one peer per second with six rumours on board; acks pings."""
 
+    deployment = 1
+
     def __init__(self, peers: list[NodeId], seed: int) -> None:
         self._peers = peers
         self._draws = Draws(seed)
 
-    def step(self, event: Event, now_ms: float) -> list[Effect]:
+    def step(self, event: Event, now_ms: float, wall_ms: float) -> list[Effect]:
         match event:
             case Started():
                 return [SetTimer(PERIOD, 1000.0)]

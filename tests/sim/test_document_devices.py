@@ -93,9 +93,9 @@ def test_every_command_does_what_the_document_says(file: Path) -> None:
         for name, command in device.commands.items():
             argument = None if command.argument is None else some_value(command.argument)
             request = Request(device_id, 1, name, argument)
-            assert devices.acting_ms(request) == command.takes_ms
+            assert devices.begin(request) == (devices.spec(device_id).latency_ms + command.takes_ms, None)
             before = devices.readings(device_id, 0.0)
-            reply = devices.answer(request, NOBODY, 0.0)
+            reply = devices.act(request, NOBODY, 0.0)
             assert reply is not None
             assert reply.error is None
             sets = {command.sets: argument} if isinstance(command.sets, str) else command.sets or {}

@@ -13,6 +13,7 @@ from comesh.sim.fault_files import FIELDS as FILE_FIELDS
 from comesh.sim.fault_files import KINDS, markdown_table, parse_faults, parse_schedule, written_names
 from comesh.sim.faults import (
     Crash,
+    DeviceLate,
     DeviceWrong,
     Fault,
     Partition,
@@ -36,6 +37,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "station": st.none() | NAMES,
     "reading": st.none() | NAMES,
     "keep_disk": st.booleans(),
+    "values": st.dictionaries(NAMES, st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8)),
     "for_ms": MILLISECONDS,
     "step_ms": MILLISECONDS,
     "extra_ms": MILLISECONDS,
@@ -55,7 +57,8 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 
 
 def fault_of(kind: type[Fault]) -> st.SearchStrategy[Fault]:
-    return st.builds(kind, **{name: FIELDS[name] for name in kind.__struct_fields__})
+    fields = {name: FIELDS[name] for name in kind.__struct_fields__}
+    return st.builds(kind, **fields | ({"by_ms": MILLISECONDS} if kind is DeviceLate else {}))
 
 
 FAULTS = st.one_of([fault_of(kind) for kind in get_args(Fault)])

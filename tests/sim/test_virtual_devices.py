@@ -9,7 +9,7 @@ from comesh.core.events import DeviceAnswered, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.node import AnyEvent
 from comesh.core.values import Value
-from comesh.sim.device_calls import DRIVER_TIMEOUT_MS
+from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
 from comesh.sim.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
 from comesh.sim.radio import RadioSettings
 from comesh.sim.sources import Constant, RandomWalk, Script, Source, SquareWave
@@ -104,7 +104,7 @@ def test_a_read_takes_the_way_there_the_latency_and_the_way_back() -> None:
     sensor = DeviceSpec(sources={"celsius": Constant(21.5), "co2": Constant(400)}, latency_ms=5.0)
     world, asking = world_of([(0.0, ReadDevice(D1, 7))], {D1: sensor})
     world.run_until(500.0)
-    request = len(msgspec.msgpack.encode(Request(D1, 7)))
+    request = read_bytes(D1)
     readings: dict[str, Value] = {"celsius": 21.5, "co2": 400}
     reply = len(msgspec.msgpack.encode(Reply(D1, 7, readings=readings)))
     took_ms = 20 + request * (1 + 2) / 625 + 5 + 20 + reply * (1 + 2) / 625
@@ -121,7 +121,7 @@ def test_commands_set_readings_take_time_and_are_logged() -> None:
         (200.0, ReadDevice(D0, 2)),
         (300.0, CommandDevice(D0, 3, "wake")),
         (400.0, CommandDevice(D0, 4, "sleep")),
-        (500.0, CommandDevice(D0, 5, "blink")),
+        (500.0, CommandDevice(D0, 5, "blink", timeout_ms=4000.0)),
     ]
     world, asking = world_of(plan, {D0: LAMP})
     world.run_until(59.0)
@@ -252,7 +252,7 @@ def test_a_command_toggles_what_is_so() -> None:
         sources={"on": Script(((0.0, False), (100.0, True)))}, commands={"toggle": CommandSpec(toggles="on")}
     )
     devices = VirtualDevices({D0: 0}, {D0: spec}, 1)
-    shown = [devices.answer(Request(D0, call, "toggle"), NodeId("n0"), 150.0 + call) for call in range(3)]
+    shown = [devices.act(Request(D0, call, "toggle"), NodeId("n0"), 150.0 + call) for call in range(3)]
     assert [reply.readings["on"] for reply in shown if reply is not None] == [False, True, False]
     with pytest.raises(ValueError, match="command toggle sets on, which is no reading"):
         DeviceSpec(commands={"toggle": CommandSpec(toggles="on")})

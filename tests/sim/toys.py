@@ -1,6 +1,7 @@
 """Tiny scripted nodes and small meshes for the tests of the simulator."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from comesh.core.effects import Effect, Send, SetTimer
 from comesh.core.events import MessageReceived, Started, Timer, TimerFired
@@ -17,19 +18,27 @@ LIFE = Incarnation(boot=1, nonce=1)
 PING = Ping(1, Rumours())
 GOSSIP = Gossip(Rumours())
 
+_Event = TypeVar("_Event")
 Script = Callable[[AnyEvent, float], list[Effect]]
 
 
 class Scripted:
     """Does what its script says, and remembers what it was given and at what time of its own clock."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, deployment: int = 1) -> None:
         self._script = script
+        self.deployment = deployment
         self.seen: list[tuple[float, AnyEvent]] = []
+        self.walls: list[float] = []
+        """By the wall clock."""
 
-    def step(self, event: AnyEvent, now_ms: float) -> list[Effect]:
+    def step(self, event: AnyEvent, now_ms: float, wall_ms: float) -> list[Effect]:
         self.seen.append((now_ms, event))
+        self.walls.append(wall_ms)
         return self._script(event, now_ms)
+
+    def given(self, kind: type[_Event]) -> list[_Event]:
+        return [event for _, event in self.seen if isinstance(event, kind)]
 
     def times(self, kind: type[AnyEvent]) -> list[float]:
         return [at_ms for at_ms, event in self.seen if isinstance(event, kind)]

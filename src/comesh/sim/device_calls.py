@@ -1,30 +1,74 @@
 """Device calls: a node's read or command on its way to a virtual device and back.
 
 A request crosses the radio from the node's station to the device's like a message (distance, loss and
-traffic count; at the same station there is none), the device works on it, and its answer comes back.
-What does not come back within the driver's `DRIVER_TIMEOUT_MS`, besides the time that the command is
-known to take, is answered with an error, once. A request that the radio repeats reaches the device once:
-device protocols number their requests.
+traffic count; at the same station there is none), the device works on it, and its answer comes back. What
+does not come back in time (a command's own timeout, or DRIVER_TIMEOUT_MS for a read) is answered with an
+error, once. Only a device whose commands land late (`DeviceLate`) hears them whatever their age, and its
+answers to them are lost.
+
+A command is not sent after its until_ms by the clock of its node. Speed: most reads come back, so a timeout
+is only scheduled once it is known that no answer will come in time; a read is heard and answered at once.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
+from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
+from comesh.sim.device_radio import DeviceRadio
 from comesh.sim.devices import Reply, Request, VirtualDevices
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import Process
 from comesh.sim.radio import Radio
 from comesh.sim.topology import Topology
-from comesh.sim.traffic import Lost, Parcel
+from comesh.sim.traffic import Parcel
 
 DRIVER_TIMEOUT_MS: Final = 2000.0
+SOME_CALL: Final = 1 << 31
+"""As long as call numbers get: so the size of a read depends on its device alone."""
 
+_ARRIVAL: Final = int(Priority.ARRIVAL)
+_TIMER: Final = int(Priority.TIMER)
 _encode = msgspec.msgpack.Encoder().encode
+
+
+def read_bytes(device: DeviceId) -> int:
+    """What a read of the device is on the air."""
+    return len(_encode(Request(device, SOME_CALL)))
+
+
+class _Call:
+    """One read or command under way."""
+
+    __slots__ = (
+        "began_ms",
+        "due_ms",
+        "late",
+        "parcel",
+        "process",
+        "refused",
+        "request",
+        "sent_ms",
+        "timed_out",
+    )
+
+    def __init__(
+        self, process: Process, request: Request, parcel: Parcel, sent_ms: float, due_ms: float
+    ) -> None:
+        self.process = process
+        self.request = request
+        self.parcel = parcel
+        self.sent_ms = sent_ms
+        self.due_ms = due_ms
+        self.began_ms = sent_ms
+        self.late = False
+        self.refused: str | None = None
+        self.timed_out = False
+        """Its error is given, or will be when it is due: an answer comes too late."""
 
 
 class DeviceCalls:
@@ -40,80 +84,145 @@ class DeviceCalls:
     ) -> None:
         self._engine = engine
         self._radio = radio
+        self._air = DeviceRadio(engine, radio)
         self._stations = topology.devices
         self._devices = devices
         self._give = give
-        self._timeouts: dict[tuple[Process, str, int], int] = {}
+        self._read_bytes: dict[DeviceId, int] = {}
+        self._read_kind = radio.traffic.kind(ReadDevice.__name__)
+        self._command_kind = radio.traffic.kind(CommandDevice.__name__)
         self._answer_kind = radio.traffic.kind(DeviceAnswered.__name__)
 
     def ask(self, process: Process, effect: ReadDevice | CommandDevice) -> None:
+        device = effect.device
+        station = self._stations.get(device)
+        if station is None:
+            self._refuse(process, effect, "unknown device")
+            return
         match effect:
             case ReadDevice():
-                request = Request(effect.device, effect.call)
+                self._read(process, effect, station)
             case CommandDevice():
-                request = Request(effect.device, effect.call, effect.command, effect.argument)
-        if effect.device not in self._stations:
-            error = DeviceAnswered(device=effect.device, call=effect.call, error="unknown device")
-            self._later(0.0, self._close, process, error)
-            return
-        failed = DeviceAnswered(device=effect.device, call=effect.call, error="no answer")
-        due_ms = self._engine.now_ms + self._devices.acting_ms(request) + DRIVER_TIMEOUT_MS
-        timeout = self._engine.at(due_ms, Priority.TIMER, self._time_out, process, failed)
-        self._timeouts[process, request.device, request.call] = timeout
-        kind = self._radio.traffic.kind(type(effect).__name__)
-        here, there = process.machine.station, self._stations[effect.device]
-        parcel = Parcel(kind, here, there, len(_encode(request)))
-        self._cross(parcel, self._at_device, process, request)
+                now_ms = self._engine.now_ms
+                if process.machine.clock.monotonic_ms(now_ms) > effect.until_ms:
+                    self._refuse(process, effect, "too late")
+                else:
+                    self._command(process, effect, station)
+            case _:
+                assert_never(effect)
 
-    def _at_device(self, process: Process, request: Request) -> None:
-        takes_ms = self._devices.takes_ms(request)
-        if takes_ms is not None:
-            self._later(takes_ms, self._answer, process, request)
+    def _refuse(self, process: Process, effect: ReadDevice | CommandDevice, why: str) -> None:
+        error = DeviceAnswered(device=effect.device, call=effect.call, error=why)
+        self._engine.at(self._engine.now_ms, _ARRIVAL, self._close, process, error)
 
-    def _answer(self, process: Process, request: Request) -> None:
-        station = self._stations[request.device]
-        if not self._radio.up[station]:
-            return
-        reply = self._devices.answer(request, process.machine.node_id, self._engine.now_ms)
-        if reply is not None:
-            parcel = Parcel(self._answer_kind, station, process.machine.station, len(_encode(reply)))
-            self._cross(parcel, self._arrive, process, reply)
+    # Reads
 
-    def _arrive(self, process: Process, reply: Reply) -> None:
-        event = DeviceAnswered(
-            device=reply.device, call=reply.call, readings=reply.readings, error=reply.error
+    def _read(self, process: Process, effect: ReadDevice, station: int) -> None:
+        device = effect.device
+        size_bytes = self._read_bytes.get(device)
+        if size_bytes is None:
+            size_bytes = self._read_bytes[device] = read_bytes(device)
+        now_ms = self._engine.now_ms
+        parcel = Parcel(self._read_kind, process.machine.station, station, size_bytes)
+        call = _Call(process, Request(device, effect.call), parcel, now_ms, now_ms + DRIVER_TIMEOUT_MS)
+        after_ms = self._air.cross(parcel)
+        if after_ms is None:
+            self._no_answer(call)
+        else:
+            self._due(call, now_ms + after_ms + self._devices.read_ms(device), self._read_at_device)
+
+    def _read_at_device(self, call: _Call) -> None:
+        readings = None
+        if self._air.arrived(call.parcel):
+            readings = self._devices.read(call.request.device, self._engine.now_ms)
+        if readings is None:
+            self._no_answer(call)
+        else:
+            self._send_back(call, Reply(call.request.device, call.request.call, readings))
+
+    # Commands
+
+    def _command(self, process: Process, effect: CommandDevice, station: int) -> None:
+        device = effect.device
+        request = Request(
+            device,
+            effect.call,
+            effect.command,
+            effect.argument,
+            effect.run,
+            effect.attempt,
+            effect.step,
+            effect.grant,
         )
-        timeout = self._timeouts.pop((process, reply.device, reply.call), None)
-        if timeout is not None:
-            self._engine.cancel(timeout)
-            self._close(process, event)
+        now_ms = self._engine.now_ms
+        parcel = Parcel(self._command_kind, process.machine.station, station, len(_encode(request)))
+        call = _Call(process, request, parcel, now_ms, now_ms + effect.timeout_ms)
+        after_ms = self._air.cross(parcel)
+        if after_ms is None:
+            self._no_answer(call)
+            return
+        late_ms = self._devices.late_ms(device)
+        if late_ms:
+            call.late = True
+            self._no_answer(call)
+        self._due(call, now_ms + after_ms + late_ms, self._at_device)
 
-    def _time_out(self, process: Process, event: DeviceAnswered) -> None:
-        del self._timeouts[process, event.device, event.call]
-        self._close(process, event)
+    def _at_device(self, call: _Call) -> None:
+        begun = self._devices.begin(call.request) if self._air.arrived(call.parcel) else None
+        if begun is None:
+            self._no_answer(call)
+            return
+        takes_ms, call.refused = begun
+        call.began_ms = self._engine.now_ms
+        self._due(call, call.began_ms + takes_ms, self._act)
+
+    def _act(self, call: _Call) -> None:
+        reply = None
+        if self._radio.up[call.parcel.destination]:
+            reply = self._devices.act(
+                call.request,
+                call.process.machine.node_id,
+                self._engine.now_ms,
+                refused=call.refused,
+                sent_ms=call.sent_ms,
+                began_ms=call.began_ms,
+            )
+        if reply is None:
+            self._no_answer(call)
+        elif not call.late:
+            self._send_back(call, reply)
+
+    # Answers
+
+    def _send_back(self, call: _Call, reply: Reply) -> None:
+        there, back = call.parcel.destination, call.parcel.source
+        parcel = Parcel(self._answer_kind, there, back, len(_encode(reply)))
+        after_ms = self._air.cross(parcel)
+        if after_ms is None:
+            self._no_answer(call)
+        else:
+            self._due(call, self._engine.now_ms + after_ms, self._arrive, parcel, reply)
+
+    def _arrive(self, call: _Call, parcel: Parcel, reply: Reply) -> None:
+        if self._air.arrived(parcel) and not call.timed_out:
+            event = DeviceAnswered(
+                device=reply.device, call=reply.call, readings=reply.readings, error=reply.error
+            )
+            self._close(call.process, event)
+
+    def _due(self, call: _Call, at_ms: float, then: Callable[..., None], *more: object) -> None:
+        """Go on with a call at that time; if it is over by then, its timeout comes first."""
+        if at_ms > call.due_ms:
+            self._no_answer(call)
+        self._engine.at(at_ms, _ARRIVAL, then, call, *more)
+
+    def _no_answer(self, call: _Call) -> None:
+        """It is known that none comes in time."""
+        if not call.timed_out:
+            call.timed_out = True
+            failed = DeviceAnswered(device=call.request.device, call=call.request.call, error="no answer")
+            self._engine.at(call.due_ms, _TIMER, self._close, call.process, failed)
 
     def _close(self, process: Process, event: DeviceAnswered) -> None:
         if process.machine.process is process:
             self._give(process, event)
-
-    def _cross(
-        self, parcel: Parcel, then: Callable[..., None], process: Process, what: Request | Reply
-    ) -> None:
-        """Send by radio; the first copy that arrives goes on."""
-        for number, after_ms in enumerate(sorted(self._radio.transmit(parcel))):
-            goes_on = then if number == 0 else None
-            self._later(after_ms, self._crossed, parcel, goes_on, process, what)
-
-    def _crossed(
-        self, parcel: Parcel, then: Callable[..., None] | None, process: Process, what: Request | Reply
-    ) -> None:
-        if not self._radio.up[parcel.destination]:
-            self._radio.traffic.lost(parcel, Lost.STATION_DOWN)
-            return
-        if parcel.source != parcel.destination:
-            self._radio.traffic.received(parcel)
-        if then is not None:
-            then(process, what)
-
-    def _later(self, after_ms: float, call: Callable[..., None], *arguments: object) -> None:
-        self._engine.at(self._engine.now_ms + after_ms, Priority.ARRIVAL, call, *arguments)

@@ -2,21 +2,28 @@
 
 A device has named readings, each with a source (`sources.py`), and named commands. A command sets
 readings, and they stay set. A device may be down (no answer), slow, or wrong (it answers something that
-the type or range of a reading forbids).
+the type or range of a reading forbids), and its commands may land late. One that fences refuses what comes
+under an older grant than it has seen. An event device keeps its events until they are acknowledged
+(`device_events.py`).
 
-Everything that a device really did is in its log, from the device's own view: checkers compare it with
-what the nodes believe (docs/simulator.md).
+Everything that a device really did, and every event it had, is in its log, from the device's own view:
+checkers compare it with what the nodes believe (docs/simulator.md).
 """
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.stamps import RunId, Stamp
 from comesh.core.values import Value
 from comesh.sim.sources import Constant, Shown, Source
 from comesh.sim.streams import stream
+
+EVENTS_KEPT: Final = 64
+"""That a device keeps until they are acknowledged; further ones it drops."""
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +45,12 @@ class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     commands: dict[str, CommandSpec] = {}
     latency_ms: float = 5.0
     """From a request at the device to its answer, besides the time that acting takes."""
+    fences: bool = False
+    """It refuses commands under an older grant than the newest it has seen."""
+    event: bool = False
+    """Its readings are events."""
+    presses_ms: tuple[float, float] | None = None
+    """An event device has events by itself, after times between these."""
 
     def __post_init__(self) -> None:
         for name, command in self.commands.items():
@@ -66,6 +79,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     call: int
     command: str | None = None
     argument: Value | None = None
+    run: RunId | None = None
+    attempt: int = 0
+    step: int = 0
+    grant: Stamp | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
@@ -88,15 +105,49 @@ class Acted(msgspec.Struct, frozen=True):
     argument: Value | None
     readings: dict[str, Value]
     refused: str | None = None
+    run: RunId | None = None
+    attempt: int = 0
+    step: int = 0
+    grant: Stamp | None = None
+    sent_ms: float = 0.0
+    """When its node sent it."""
+    began_ms: float = 0.0
+    """When it reached the device."""
+
+
+class Pressed(msgspec.Struct, frozen=True):
+    """An event device had an event, which it keeps, or (dropped) has no room for."""
+
+    at_ms: float
+    device: DeviceId
+    token: str
+    values: dict[str, Value]
+    dropped: bool = False
 
 
 class _Device:
-    __slots__ = ("down", "extra_ms", "set_to", "shown", "spec", "wrong")
+    __slots__ = (
+        "down",
+        "events",
+        "extra_ms",
+        "grant",
+        "late_ms",
+        "set_to",
+        "shown",
+        "spec",
+        "tokens",
+        "wrong",
+    )
 
     def __init__(self, name: DeviceId, spec: DeviceSpec, seed: int) -> None:
         self.spec = spec
         self.down = False
         self.extra_ms = 0.0
+        self.late_ms = 0.0
+        self.grant: Stamp | None = None
+        """The highest seen, if it fences."""
+        self.events: deque[Pressed] = deque()
+        self.tokens = 0
         self.wrong: dict[str, Value] = {}
         self.set_to: dict[str, Value] = {}
         self.shown = {
@@ -109,6 +160,15 @@ class _Device:
             reading: self.set_to[reading] if reading in self.set_to else shown.at(now_ms)
             for reading, shown in self.shown.items()
         }
+
+    def fenced(self, grant: Stamp | None) -> str | None:
+        """Remember the grant of a command that came; or say why it is refused."""
+        if not self.spec.fences or grant is None:
+            return None
+        if self.grant is not None and grant < self.grant:
+            return f"fenced: grant {grant} is older than {self.grant}"
+        self.grant = grant
+        return None
 
     def act(self, command: str, argument: Value | None, now_ms: float) -> str | None:
         """Carry a command out; or say why not."""
@@ -140,9 +200,16 @@ class VirtualDevices:
             raise ValueError(f"no device {unknown[0]} in this topology")
         self._devices = {name: _Device(name, specs.get(name, SWITCH), seed) for name in sorted(names)}
         self.log: list[Acted] = []
+        self.events: list[Pressed] = []
 
     def reading_names(self, device: DeviceId) -> tuple[str, ...]:
         return tuple(self._devices[device].spec.sources)
+
+    def spec(self, device: DeviceId) -> DeviceSpec:
+        return self._devices[device].spec
+
+    def event_devices(self) -> list[DeviceId]:
+        return [name for name, device in self._devices.items() if device.spec.event]
 
     def readings(self, device: DeviceId, now_ms: float) -> dict[str, Value]:
         """What is really so, whatever the device answers."""
@@ -157,6 +224,13 @@ class VirtualDevices:
     def set_slow(self, device: DeviceId, extra_ms: float) -> None:
         self._devices[device].extra_ms = extra_ms
 
+    def set_late(self, device: DeviceId, late_ms: float) -> None:
+        """From now on its commands reach it so much later."""
+        self._devices[device].late_ms = late_ms
+
+    def late_ms(self, device: DeviceId) -> float:
+        return self._devices[device].late_ms
+
     def set_wrong(self, device: DeviceId, reading: str, value: Value | None) -> None:
         """Answer this value of a reading, whatever is so; None ends it."""
         wrong = self._devices[device].wrong
@@ -165,37 +239,97 @@ class VirtualDevices:
         else:
             wrong[reading] = value
 
-    def acting_ms(self, request: Request) -> float:
-        """How long a healthy device acts on a request: what its driver knows, and waits for."""
-        command = self._devices[request.device].spec.commands.get(request.command or "")
-        return 0.0 if command is None else command.takes_ms
+    def read_ms(self, device: DeviceId) -> float:
+        """How long the device takes to answer a read, if it does."""
+        asked = self._devices[device]
+        return asked.spec.latency_ms + asked.extra_ms
 
-    def takes_ms(self, request: Request) -> float | None:
-        """How long the device will work on a request; None: it does not hear it."""
+    def read(self, device: DeviceId, now_ms: float) -> dict[str, Value] | None:
+        """What it answers; None: it is down."""
+        asked = self._devices[device]
+        if asked.down:
+            return None
+        shown = asked.true_readings(now_ms)
+        return shown | asked.wrong if asked.wrong else shown
+
+    def begin(self, request: Request) -> tuple[float, str | None] | None:
+        """A command reached the device: how long until it answers, and why it refuses, if it does.
+
+        None: it does not hear it.
+        """
         device = self._devices[request.device]
         if device.down:
             return None
-        return device.spec.latency_ms + self.acting_ms(request) + device.extra_ms
+        waits_ms = device.spec.latency_ms + device.extra_ms
+        refused = device.fenced(request.grant)
+        if refused is not None:
+            return waits_ms, refused
+        command = device.spec.commands.get(request.command or "")
+        return waits_ms + (0.0 if command is None else command.takes_ms), None
 
-    def answer(self, request: Request, by: NodeId, now_ms: float) -> Reply | None:
-        """Act, and answer, at the end of that time; None if it went down meanwhile."""
+    def act(
+        self,
+        request: Request,
+        by: NodeId,
+        now_ms: float,
+        *,
+        refused: str | None = None,
+        sent_ms: float = 0.0,
+        began_ms: float = 0.0,
+    ) -> Reply | None:
+        """Carry a command out, unless it was refused, and answer; None if it went down meanwhile."""
         device = self._devices[request.device]
         if device.down:
             return None
-        if request.command is not None:
-            refused = device.act(request.command, request.argument, now_ms)
-            self.log.append(
-                Acted(
-                    at_ms=now_ms,
-                    device=request.device,
-                    by=by,
-                    call=request.call,
-                    command=request.command,
-                    argument=request.argument,
-                    readings=device.true_readings(now_ms),
-                    refused=refused,
-                )
-            )
-            if refused is not None:
-                return Reply(request.device, request.call, error=refused)
-        return Reply(request.device, request.call, readings=device.true_readings(now_ms) | device.wrong)
+        command = request.command or ""
+        if refused is None:
+            refused = device.act(command, request.argument, now_ms)
+        acted = Acted(
+            at_ms=now_ms,
+            device=request.device,
+            by=by,
+            call=request.call,
+            command=command,
+            argument=request.argument,
+            readings=device.true_readings(now_ms),
+            refused=refused,
+            run=request.run,
+            attempt=request.attempt,
+            step=request.step,
+            grant=request.grant,
+            sent_ms=sent_ms,
+            began_ms=began_ms,
+        )
+        self.log.append(acted)
+        if refused is not None:
+            return Reply(request.device, request.call, error=refused)
+        return Reply(request.device, request.call, readings=acted.readings | device.wrong)
+
+    # Events
+
+    def press(self, name: DeviceId, values: dict[str, Value], now_ms: float) -> bool:
+        """An event device has an event, whether it is up or down; False: it had no room for it.
+
+        Tokens rise, as text too.
+        """
+        device = self._devices[name]
+        if not device.spec.event:
+            raise ValueError(f"{name} is no event device")
+        device.tokens += 1
+        dropped = len(device.events) >= EVENTS_KEPT
+        pressed = Pressed(now_ms, name, f"{device.tokens:08d}", values, dropped)
+        self.events.append(pressed)
+        if not dropped:
+            device.events.append(pressed)
+        return not dropped
+
+    def next_event(self, name: DeviceId) -> Pressed | None:
+        """The oldest event that is not acknowledged."""
+        events = self._devices[name].events
+        return events[0] if events else None
+
+    def acknowledge(self, name: DeviceId, token: str) -> None:
+        """Events up to this one need not be told again."""
+        events = self._devices[name].events
+        while events and events[0].token <= token:
+            events.popleft()

@@ -1,7 +1,8 @@
 """The devices of a deployment document as virtual ones: every reading gets a source that fits its type.
 
 Commands do what the document says of them. Where it does not say what a command sets, the command changes
-no reading; it takes its time and is in the devices' log.
+no reading; it takes its time and is in the devices' log. Event devices have events by themselves, now and
+then. Devices of the virtual driver, and those that a node hosts, fence by themselves.
 """
 
 import math
@@ -22,6 +23,9 @@ _WALK_STEPS = 200
 """A numeric reading walks through its range in steps of this share."""
 
 
+_BETWEEN_EVENTS_MS = (20_000.0, 120_000.0)
+
+
 def device_specs(deployment: Deployment, seed: int) -> dict[DeviceId, DeviceSpec]:
     """How each device of the document behaves."""
     return {device_id: _spec(device_id, device, seed) for device_id, device in deployment.devices.items()}
@@ -34,6 +38,9 @@ def _spec(device_id: DeviceId, device: Device, seed: int) -> DeviceSpec:
             for reading, type_ in device.readings.items()
         },
         commands={name: _command(command) for name, command in device.commands.items()},
+        fences=device.driver.type == "virtual" or device.on is not None,
+        event=device.event,
+        presses_ms=_BETWEEN_EVENTS_MS if device.event else None,
     )
 
 

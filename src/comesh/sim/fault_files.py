@@ -25,7 +25,7 @@ FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "at_ms": ("duration", "when, from the start of the run"),
     "node": ("node", "which node"),
     "keep_disk": ("true or false", "false: it starts from an empty disk"),
-    "domain": ("text", "which power domain"),
+    "domain": ("text", "which power domain; `*`: all nodes"),
     "for_ms": ("duration", "for how long; left out: until its opposite or the end of the run"),
     "step_ms": ("duration", "what each step of the process takes"),
     "from": ("list of nodes and devices", "whose messages do not get through"),
@@ -34,12 +34,16 @@ FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "rate": ("number from 0 to 1", "the share of messages"),
     "per": ("hop or message", "lost on each hop, or once on the whole way"),
     "up_to_ms": ("duration", "how long messages are held up at most"),
-    "by_ms": ("duration, also negative", "how far the clock is set forward"),
+    "by_ms": (
+        "duration, of a clock also negative",
+        "how far the clock is set forward; how late commands are",
+    ),
     "ppm": ("number from -900000 to 900000", "microseconds gained per second"),
     "device": ("device", "which device"),
     "extra_ms": ("duration", "how much longer everything takes"),
     "value": ("number, text, true or false", "what it answers"),
     "reading": ("text", "which reading; left out: the first"),
+    "values": ("mapping of readings to values", "what the event says; left out: what its readings show"),
     "station": ("node or device", "where the copy starts; left out: drawn"),
 }
 """Of each field what it takes and what it means: for messages, and for the table in docs/simulator.md."""
@@ -170,11 +174,20 @@ def _in_milliseconds(
                 near = did_you_mean(str(key), known)
                 listed = f"it takes {', '.join(map(_shown_name, fields))}"
                 raise WrongError(f"unknown field {quote(key)}", near if "mean" in near else listed)
-            value = _duration_ms(key, given, signed=name == "by_ms")
+            value = _duration_ms(key, given, signed=_signed(fields[name]))
         if name in values:
             raise WrongError(f"{_shown_name(name)} and {name} say the same thing", "keep one of them")
         values[name] = value
     return values
+
+
+def _signed(field: msgspec.structs.FieldInfo) -> bool:
+    """Whether a duration may be negative."""
+    try:
+        msgspec.convert(-1.0, field.type)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _duration_ms(key: str, value: object, *, signed: bool) -> float | None:
@@ -196,7 +209,7 @@ def _check_value(key: str, value: object, field: msgspec.structs.FieldInfo) -> N
             fix = f"{key} is a number of milliseconds; with a unit write {_shown_name(key)}: 5s"
         else:
             fix = f"expected: {'milliseconds' if key.endswith('_ms') else FIELDS[key][0]}"
-            if key in ("at_ms", "for_ms", "step_ms", "extra_ms", "up_to_ms"):
+            if key.endswith("_ms") and not _signed(field):
                 fix += " from 0 on"
         raise WrongError(f"{key}: {quote(value)} does not fit", fix) from wrong
 
@@ -228,5 +241,7 @@ def _field_words(field: msgspec.structs.FieldInfo) -> str:
     name = f"`{_shown_name(field.encode_name)}`"
     if field.required:
         return name
+    if field.default is msgspec.NODEFAULT:
+        return f"{name} (optional)"
     default = {True: "true", False: "false", None: "", (): ""}.get(field.default, str(field.default))
     return f"{name} ({default})" if default else f"{name} (optional)"

@@ -11,7 +11,7 @@ with. `fault_files.py` reads schedules that people wrote, `injection.py` carries
 
 import io
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from ruamel.yaml import YAML
@@ -35,7 +35,14 @@ class _Fault(
 
 
 class Crash(_Fault, frozen=True):
-    """The machine goes dark: its process ends, and nothing at its station relays or answers."""
+    """The machine loses power: its process ends, what its disk had not flushed may be gone, and nothing at
+    its station relays or answers."""
+
+    node: NodeId
+
+
+class Kill(_Fault, frozen=True):
+    """The process ends; its machine stays up and relays, and its journal is whole."""
 
     node: NodeId
 
@@ -53,14 +60,25 @@ class Leave(_Fault, frozen=True):
     node: NodeId
 
 
+class DiskFull(_Fault, frozen=True):
+    """The disk takes no more records; then it has room again."""
+
+    node: NodeId
+    for_ms: Milliseconds | None = None
+
+
+EVERYWHERE: Final = "*"
+"""The power domain of all nodes."""
+
+
 class PowerLoss(_Fault, frozen=True):
-    """All nodes of a power domain crash at once."""
+    """All nodes of a power domain, or with `*` of the mesh, crash at once."""
 
     domain: str
 
 
 class PowerBack(_Fault, frozen=True):
-    """The nodes of the domain that are dark start from their disks."""
+    """The nodes of the domain, or with `*` of the mesh, that do not run start from their disks."""
 
     domain: str
 
@@ -110,7 +128,7 @@ class Duplicate(_Fault, frozen=True):
 
 
 class Reorder(_Fault, frozen=True):
-    """Messages are held up at this rate, for a random time."""
+    """Messages are held up at this rate, for a random time, which may be long."""
 
     rate: Rate
     up_to_ms: Milliseconds
@@ -118,14 +136,14 @@ class Reorder(_Fault, frozen=True):
 
 
 class Skew(_Fault, frozen=True):
-    """The clock is set forward; set back, it stands until it has caught up."""
+    """The wall clock is set forward; set back, it stands until it has caught up."""
 
     node: NodeId
     by_ms: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
 
 class Drift(_Fault, frozen=True):
-    """The clock gains (or loses) this many microseconds per second from now on."""
+    """Both clocks, and timers, gain (or lose) this many microseconds per second from now on."""
 
     node: NodeId
     ppm: Annotated[float, msgspec.Meta(ge=-900_000, le=900_000)]
@@ -151,6 +169,14 @@ class DeviceSlow(_Fault, frozen=True):
     for_ms: Milliseconds | None = None
 
 
+class DeviceLate(_Fault, frozen=True):
+    """Commands reach the device this much later, whoever holds its lock by then, and are not answered."""
+
+    device: DeviceId
+    by_ms: Milliseconds
+    for_ms: Milliseconds | None = None
+
+
 class DeviceWrong(_Fault, frozen=True):
     """The device answers this value of one reading (none named: the first), whatever is so."""
 
@@ -160,8 +186,17 @@ class DeviceWrong(_Fault, frozen=True):
     for_ms: Milliseconds | None = None
 
 
+class Press(_Fault, frozen=True):
+    """An event device has an event, with these values or (none given) what its readings show."""
+
+    device: DeviceId
+    values: dict[str, Value] = {}
+
+
 class CopyCard(_Fault, frozen=True):
     """A second process of the node starts at another station, from a copy of its disk as it is now.
+
+    On the new machine the journal is a stranger's: it holds no seat in any group.
 
     The new machine is called `<node>.copy1`, and so on: other faults may name it. Without a station
     (the name of a device or node there), one is drawn.
@@ -173,10 +208,12 @@ class CopyCard(_Fault, frozen=True):
 
 Fault = (
     Crash
+    | Kill
     | Restart
     | Leave
     | PowerLoss
     | PowerBack
+    | DiskFull
     | Pause
     | Slow
     | Partition
@@ -189,7 +226,9 @@ Fault = (
     | DeviceDown
     | DeviceUp
     | DeviceSlow
+    | DeviceLate
     | DeviceWrong
+    | Press
     | CopyCard
 )
 
@@ -241,6 +280,8 @@ def describe(fault: Fault) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{one}" for name, one in value.items()) or "what-it-shows"
     if isinstance(value, list | tuple):
         return ",".join(map(str, value)) or "all-others"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -13,22 +13,27 @@ import msgspec
 from comesh.core.ids import NodeId
 from comesh.sim.engine import Priority
 from comesh.sim.faults import (
+    EVERYWHERE,
     CopyCard,
     Crash,
     DeviceDown,
+    DeviceLate,
     DeviceSlow,
     DeviceUp,
     DeviceWrong,
+    DiskFull,
     Drift,
     Duplicate,
     Fault,
     Heal,
+    Kill,
     Leave,
     Loss,
     Partition,
     Pause,
     PowerBack,
     PowerLoss,
+    Press,
     Reorder,
     Restart,
     Schedule,
@@ -40,7 +45,8 @@ from comesh.sim.machine import Machine
 from comesh.sim.world import World
 
 RadioFault = Partition | Heal | Loss | Duplicate | Reorder
-DeviceFault = DeviceDown | DeviceUp | DeviceSlow | DeviceWrong
+DeviceFault = DeviceDown | DeviceUp | DeviceSlow | DeviceLate | DeviceWrong | Press
+MachineFault = Crash | Kill | Restart | DiskFull | Leave | Pause | Slow | Skew | Drift
 
 
 def inject(world: World, schedule: Schedule) -> None:
@@ -64,7 +70,7 @@ class _Injector:
         if world.trace is not None:
             world.trace.record(world.now_ms, "", fault)
         match fault:
-            case Crash() | Restart() | Leave() | Pause() | Slow() | Skew() | Drift():
+            case Crash() | Kill() | Restart() | DiskFull() | Leave() | Pause() | Slow() | Skew() | Drift():
                 machine = world.machines.get(fault.node)
                 if machine is not None:
                     self._machine(machine, fault)
@@ -79,22 +85,26 @@ class _Injector:
                 world.copy_card(fault.node, station)
             case Partition() | Heal() | Loss() | Duplicate() | Reorder():
                 self._radio(fault)
-            case DeviceDown() | DeviceUp() | DeviceSlow() | DeviceWrong():
+            case DeviceDown() | DeviceUp() | DeviceSlow() | DeviceLate() | DeviceWrong() | Press():
                 self._device(fault)
             case _:
                 assert_never(fault)
 
-    def _machine(
-        self, machine: Machine, fault: Crash | Restart | Leave | Pause | Slow | Skew | Drift
-    ) -> None:
+    def _machine(self, machine: Machine, fault: MachineFault) -> None:
         world = self._world
         match fault:
             case Crash():
                 world.crash(machine)
+            case Kill():
+                world.kill(machine)
             case Restart():
                 if machine.process is None:
-                    machine.boots = machine.boots if fault.keep_disk else 0
+                    if not fault.keep_disk:
+                        world.wipe(machine)
                     world.start(machine)
+            case DiskFull():
+                world.set_full(machine, True)
+                self._end_later(("full", machine.name), fault, lambda: world.set_full(machine, False))
             case Leave():
                 world.ask_to_leave(machine)
             case Pause():
@@ -167,8 +177,15 @@ class _Injector:
                 self._end_later(
                     ("device slow", fault.device), fault, lambda: devices.set_slow(fault.device, 0.0)
                 )
+            case DeviceLate():
+                devices.set_late(fault.device, fault.by_ms)
+                self._end_later(
+                    ("device late", fault.device), fault, lambda: devices.set_late(fault.device, 0.0)
+                )
             case DeviceWrong():
                 self._wrong(fault)
+            case Press():
+                world.device_events.press(fault.device, fault.values)
             case _:
                 assert_never(fault)
 
@@ -188,7 +205,15 @@ class _Injector:
     def _end_later(
         self,
         concern: object,
-        fault: Slow | Partition | Loss | Duplicate | Reorder | DeviceSlow | DeviceWrong,
+        fault: DiskFull
+        | Slow
+        | Partition
+        | Loss
+        | Duplicate
+        | Reorder
+        | DeviceSlow
+        | DeviceLate
+        | DeviceWrong,
         end: Callable[[], None],
     ) -> None:
         """Undo at the fault's end, unless a later fault set the same thing."""
@@ -204,6 +229,8 @@ class _Injector:
         world.engine.at(world.now_ms + fault.for_ms, Priority.FAULT, over)
 
     def _machines_of(self, domain: str) -> list[Machine]:
+        if domain == EVERYWHERE:
+            return list(self._world.machines.values())
         return [self._world.machines[node] for node in self._world.topology.power_domains[domain]]
 
 
@@ -217,21 +244,31 @@ def _check(world: World, fault: Fault) -> None:
                 if topology.station(fault.station) == topology.nodes[fault.node]:
                     told = f"{_told(fault)}: the copy needs another station than its own"
                     raise ScheduleError(told, fault=fault)
-        case Crash() | Restart() | Leave() | Pause() | Slow() | Skew() | Drift():
+        case Crash() | Kill() | Restart() | DiskFull() | Leave() | Pause() | Slow() | Skew() | Drift():
             _known(fault, "node", NodeId(fault.node.split(".copy")[0]), topology.nodes)
         case PowerLoss() | PowerBack():
-            _known(fault, "power domain", fault.domain, topology.power_domains)
+            _known(fault, "power domain", fault.domain, [EVERYWHERE, *topology.power_domains])
         case Partition():
             for name in fault.sources + fault.destinations:
                 _known(fault, "station", name, [*topology.nodes, *topology.devices])
-        case DeviceDown() | DeviceUp() | DeviceSlow() | DeviceWrong():
+        case DeviceDown() | DeviceUp() | DeviceSlow() | DeviceLate() | DeviceWrong() | Press():
             _known(fault, "device", fault.device, topology.devices)
-            if isinstance(fault, DeviceWrong) and fault.reading is not None:
-                _known(fault, "reading", fault.reading, world.devices.reading_names(fault.device))
+            _check_readings(world, fault)
         case Heal() | Loss() | Duplicate() | Reorder():
             pass
         case _:
             assert_never(fault)
+
+
+def _check_readings(world: World, fault: DeviceFault) -> None:
+    names = world.devices.reading_names(fault.device)
+    if isinstance(fault, DeviceWrong) and fault.reading is not None:
+        _known(fault, "reading", fault.reading, names)
+    if isinstance(fault, Press):
+        if not world.devices.spec(fault.device).event:
+            raise ScheduleError(f"{_told(fault)}: {fault.device!r} is no event device", fault=fault)
+        for reading in fault.values:
+            _known(fault, "reading", reading, names)
 
 
 def _known(fault: Fault, what: str, name: str, names: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
 """What a process runs on, and the process: a machine outlives its processes, a process is one life.
 
-A machine has a station, a clock and a disk. Its clock may be ahead or behind (skew) and fast or slow
-(drift), but never goes back: set back, it stands until the time it has shown is reached. Timers run on
-the drifting clock and are not moved by skew, like those of CLOCK_BOOTTIME.
+A machine has a station, two clocks and a disk. Both clocks may be fast or slow (drift). The monotonic one is
+never set, and timers run on it, like those of CLOCK_BOOTTIME. The wall clock may be ahead or behind (skew),
+but never goes back: set back, it stands until the time it has shown is reached.
 
 A process that is paused or busy gets its events late, in the order in which they would have come.
 """
@@ -14,6 +14,7 @@ from comesh.core.effects import Effect
 from comesh.core.events import Timer
 from comesh.core.ids import NodeId
 from comesh.core.node import AnyEvent
+from comesh.sim.disk import Disk
 from comesh.sim.streams import stream
 
 INBOX_EVENTS: Final = 10_000
@@ -23,7 +24,12 @@ INBOX_EVENTS: Final = 10_000
 class Steppable(Protocol):
     """Anything that runs in the simulator: the core's Node, or a few scripted lines in a test."""
 
-    def step(self, event: AnyEvent, now_ms: float) -> list[Effect]: ...
+    @property
+    def deployment(self) -> int:
+        """The version that it works by now: every datagram carries it."""
+
+    def step(self, event: AnyEvent, now_ms: float, wall_ms: float) -> list[Effect]:
+        """now_ms is by the machine's monotonic clock, wall_ms by its wall clock."""
 
 
 def nonce_of(seed: int, machine: str, start: int) -> int:
@@ -32,28 +38,32 @@ def nonce_of(seed: int, machine: str, start: int) -> int:
 
 
 class Clock:
-    """Shows `base + rate * (now - since)`, and never less than it has shown."""
+    """Two clocks of one rate: the monotonic one is never set, the wall clock never shows less than before."""
 
-    __slots__ = ("_base_ms", "_shown_ms", "_since_ms", "rate")
+    __slots__ = ("_base_ms", "_shown_ms", "_since_ms", "_skew_ms", "rate")
 
     def __init__(self, skew_ms: float = 0.0, drift_ppm: float = 0.0) -> None:
         self.rate = 1.0 + drift_ppm / 1e6
-        self._base_ms = skew_ms
+        self._base_ms = 0.0
         self._since_ms = 0.0
+        self._skew_ms = skew_ms
         self._shown_ms = skew_ms
 
-    def read(self, now_ms: float) -> float:
-        self._shown_ms = max(self._base_ms + self.rate * (now_ms - self._since_ms), self._shown_ms)
+    def monotonic_ms(self, now_ms: float) -> float:
+        return self._base_ms + self.rate * (now_ms - self._since_ms)
+
+    def wall_ms(self, now_ms: float) -> float:
+        self._shown_ms = max(self.monotonic_ms(now_ms) + self._skew_ms, self._shown_ms)
         return self._shown_ms
 
     def skew(self, now_ms: float, by_ms: float) -> None:
-        """Set the clock forward, or back."""
-        self._base_ms += by_ms
-        self.read(now_ms)
+        """Set the wall clock forward, or back."""
+        self._skew_ms += by_ms
+        self.wall_ms(now_ms)
 
     def drift(self, now_ms: float, drift_ppm: float) -> None:
-        """From now on the clock gains this many microseconds per second."""
-        self._base_ms += self.rate * (now_ms - self._since_ms)
+        """From now on both clocks gain this many microseconds per second."""
+        self._base_ms = self.monotonic_ms(now_ms)
         self._since_ms = now_ms
         self.rate = 1.0 + drift_ppm / 1e6
 
@@ -89,8 +99,8 @@ class Machine:
     """Named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
 
     __slots__ = (
-        "boots",
         "clock",
+        "disk",
         "name",
         "node_id",
         "paused_until_ms",
@@ -100,16 +110,20 @@ class Machine:
         "step_ms",
     )
 
-    def __init__(self, name: str, node_id: NodeId, station: int, clock: Clock, boots: int = 0) -> None:
+    def __init__(self, name: str, node_id: NodeId, station: int, clock: Clock, disk: Disk) -> None:
         self.name = name
         self.node_id = node_id
         self.station = station
         self.clock = clock
-        self.boots = boots
-        """How often a process started from this disk: all that the disk holds so far."""
+        self.disk = disk
         self.starts = 0
         """How often a process started here, whatever the disk says: each has its own nonce."""
         self.process: Process | None = None
         self.paused_until_ms = 0.0
         self.step_ms = 0.0
         """How long a step takes: 0 unless the machine is slow."""
+
+    @property
+    def boots(self) -> int:
+        """The highest boot number on the disk."""
+        return self.disk.boot

@@ -101,7 +101,7 @@ class MembershipWatch:
             self._running[node] -= 1
             for crash in self._open.values():
                 crash.waiting.discard(node)
-            if life.change is LifeChange.CRASHED and not self._running[node]:
+            if life.change in (LifeChange.CRASHED, LifeChange.KILLED) and not self._running[node]:
                 crash = _Crash(node, life.at_ms, {other for other, count in self._running.items() if count})
                 self._crashes.append(crash)
                 self._open[node] = crash

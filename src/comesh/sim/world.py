@@ -4,21 +4,24 @@
 
 Rules: a node is only ever touched through `step`; effects are performed in order, at the instant of the
 step (or at its end, on a slow machine); a process that ended gets nothing more, whatever was under way
-to it. What is sent is encoded for its real size; the receiver gets the object itself, or with
-`through_wire` what the bytes decode to.
+to it. A record that the disk does not take stops the step there: the rest of its effects do not happen, and
+JournalFailed is what the process gets next. What is sent is encoded for its real size; the receiver gets the
+object itself, or with `through_wire` what the bytes decode to.
 
 Addresses: every process sits at a station. Each keeps an address book from node to station, at first
 the deployed one, then wherever the last message from that name came from, as a DTLS transport does that
 follows its peers. So two processes from copies of one card take turns in being heard.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final
 
 import msgspec
 
 from comesh.core.effects import (
+    AcknowledgeEvent,
     CancelTimer,
     CommandDevice,
     Effect,
@@ -29,14 +32,26 @@ from comesh.core.effects import (
     Send,
     SetTimer,
     Stop,
+    Subscribe,
 )
-from comesh.core.events import LeaveAsked, MessageReceived, Started, Timer, TimerFired
-from comesh.core.ids import DeviceId, NodeId
-from comesh.core.journal import BootRaised, JournalRecord
+from comesh.core.events import (
+    ApplyAsked,
+    FireAsked,
+    JournalFailed,
+    JournalMended,
+    LeaveAsked,
+    MessageReceived,
+    Started,
+    Timer,
+    TimerFired,
+)
+from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.messages import Datagram, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.sim.device_calls import DeviceCalls
+from comesh.sim.device_events import DeviceEvents
 from comesh.sim.devices import DeviceSpec, VirtualDevices
+from comesh.sim.disk import Disk, store_of
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import INBOX_EVENTS, Clock, Machine, PendingTimer, Process, Steppable, nonce_of
 from comesh.sim.radio import Radio, RadioSettings
@@ -57,11 +72,14 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     start_spread_ms: float = 1000.0
     """Nodes start at a uniform time within this; 0 starts them all at once, in order of name."""
     skew_ms: float = 0.0
-    """Clocks are off by up to this, drawn per machine."""
+    """Wall clocks are off by up to this, drawn per machine."""
     drift_ppm: float = 0.0
     """Clocks gain or lose up to this, drawn per machine."""
-    deployment: int = 1
-    """The deployment version that every datagram carries."""
+    flush_ms: float = 50.0
+    """What was written to a disk without a flush is durable after this long."""
+    strict: bool = False
+    """Durability is strict: what matters is flushed when it is written, so that power loss costs nothing that
+    matters, and is not told to the process that starts."""
     through_wire: bool = False
     """Deliver what the bytes decode to instead of the object that was sent."""
 
@@ -72,6 +90,7 @@ _DEFAULTS = WorldSettings()
 class LifeChange(StrEnum):
     STARTED = "started"
     CRASHED = "crashed"
+    KILLED = "killed"
     STOPPED = "stopped"
 
 
@@ -104,6 +123,9 @@ class World:
         self.traffic = self.radio.traffic
         self.devices = VirtualDevices(topology.devices, devices or {}, seed)
         self.device_calls = DeviceCalls(self.engine, self.radio, topology, self.devices, self.give)
+        self.device_events = DeviceEvents(
+            self.engine, self.radio, topology, self.devices, self.give, seed=seed
+        )
         self.observers: list[Observer] = []
         self.lives: list[Life] = []
         """What began and ended, in order of time: what observers' claims are judged by."""
@@ -113,6 +135,8 @@ class World:
         self._seed = seed
         self._copy_draws = stream(seed, "copies")
         self._clock_draws = stream(seed, "clocks")
+        self._power_draws = stream(seed, "tails")
+        self._disks: Counter[str] = Counter()
         self._processes: dict[tuple[int, NodeId], Process] = {}
         self._kinds: dict[type, int] = {}
         start_draws = stream(seed, "starts")
@@ -130,39 +154,63 @@ class World:
 
     # Machines and their processes
 
-    def add_machine(self, name: str, node_id: NodeId, station: int, *, boots: int = 0) -> Machine:
-        """A machine that is off; its clock is drawn."""
+    def add_machine(self, name: str, node_id: NodeId, station: int, *, disk: Disk | None = None) -> Machine:
+        """A machine that is off; its clock is drawn. Without a disk it gets its first one."""
         settings = self.settings
         skew_ms = self._clock_draws.between(-settings.skew_ms, settings.skew_ms)
         drift_ppm = self._clock_draws.between(-settings.drift_ppm, settings.drift_ppm)
-        machine = Machine(name, node_id, station, Clock(skew_ms, drift_ppm), boots)
+        if disk is None:
+            disk = self._new_disk(name, initialised=True)
+        machine = Machine(name, node_id, station, Clock(skew_ms, drift_ppm), disk)
         self.machines[name] = machine
         return machine
+
+    def _new_store(self, name: str) -> int:
+        self._disks[name] += 1
+        return store_of(self._seed, name, self._disks[name])
+
+    def _new_disk(self, name: str, *, initialised: bool) -> Disk:
+        flush_ms = None if self.settings.strict else self.settings.flush_ms
+        return Disk(self._new_store(name), initialised=initialised, flush_ms=flush_ms)
 
     def start(self, machine: Machine) -> None:
         """Start a process, unless one runs; its station is up from then on."""
         if machine.process is not None:
             return
         self.radio.set_up(machine.station, True)
-        machine.boots += 1
         machine.starts += 1
         machine.paused_until_ms = 0.0
         process = machine.process = Process(machine, self._make_node(machine.node_id))
         self._processes[machine.station, machine.node_id] = process
         self.lives.append(Life(self.now_ms, machine.name, LifeChange.STARTED))
-        nonce = nonce_of(self._seed, machine.name, machine.starts)
-        self.give(process, Started(boot=machine.boots, nonce=nonce))
+        disk = machine.disk
+        started = Started(
+            boot=disk.raise_boot(),
+            nonce=nonce_of(self._seed, machine.name, machine.starts),
+            store=disk.store,
+            initialised=disk.initialised,
+            power_lost=disk.take_lost_power(),
+            journal=disk.image(),
+        )
+        self.give(process, started)
+
+    def kill(self, machine: Machine) -> None:
+        """The process ends; the machine stays up, and its journal is whole."""
+        self._end(machine, LifeChange.KILLED, "")
 
     def crash(self, machine: Machine) -> None:
-        """The machine goes dark; its station too, unless another process runs there."""
+        """The machine loses power and goes dark; its station too, unless another process runs there."""
         self._end(machine, LifeChange.CRASHED, "")
+        machine.disk.lose_power(self.now_ms, self._power_draws)
         if not any(station == machine.station for station, _ in self._processes):
             self.radio.set_up(machine.station, False)
 
     def copy_card(self, node_id: NodeId, station: int | None = None) -> Machine | None:
         """Start a second process of a node at another station, from a copy of its disk.
 
-        One machine of a node per station: where there is one already, nothing happens.
+        A journal knows the machine it was written on, so on another one it is a stranger's (`Disk.copied`):
+        this is how two processes from one card never share a seat. One machine of a node per station: where
+        there is one already, nothing happens.
         """
         same = [machine for machine in self.machines.values() if machine.node_id == node_id]
         taken = {machine.station for machine in same}
@@ -171,10 +219,24 @@ class World:
             return None
         if station is None:
             station = self._copy_draws.choice(free)
-        boots = self.machines[node_id].boots
-        copy = self.add_machine(f"{node_id}.copy{len(same)}", node_id, station, boots=boots)
+        name = f"{node_id}.copy{len(same)}"
+        disk = self.machines[node_id].disk.copied(self._new_store(name))
+        copy = self.add_machine(name, node_id, station, disk=disk)
         self.start(copy)
         return copy
+
+    def wipe(self, machine: Machine) -> None:
+        """Put an empty disk into a machine on which no process runs."""
+        if machine.process is not None:
+            raise ValueError(f"{machine.name} runs: its disk cannot be taken out")
+        machine.disk = self._new_disk(machine.name, initialised=False)
+
+    def set_full(self, machine: Machine, full: bool) -> None:
+        """The disk takes no more records, or has room again and says what it holds."""
+        disk = machine.disk
+        was_full, disk.full = disk.full, full
+        if was_full and not full and machine.process is not None:
+            self.give(machine.process, JournalMended(journal=disk.image()))
 
     def runs(self, node_id: NodeId) -> bool:
         """Whether any process of that node runs, wherever."""
@@ -204,6 +266,20 @@ class World:
     def ask_to_leave(self, machine: Machine) -> None:
         if machine.process is not None:
             self.give(machine.process, LeaveAsked())
+
+    def fire(self, routine: RoutineId, request: str, node: NodeId) -> bool:
+        """Ask a node to fire a routine; False if it does not run."""
+        return self._asked(node, FireAsked(routine=routine, request=request))
+
+    def apply(self, text: str, base: int, request: str, node: NodeId) -> bool:
+        """Ask a node for this document as the version after base; False if it does not run."""
+        return self._asked(node, ApplyAsked(base=base, text=text, request=request))
+
+    def _asked(self, name: str, event: FireAsked | ApplyAsked) -> bool:
+        process = self.machines[name].process
+        if process is not None:
+            self.give(process, event)
+        return process is not None
 
     def pause(self, machine: Machine, for_ms: float) -> None:
         """The process stands still; what comes meanwhile it gets afterwards."""
@@ -237,7 +313,8 @@ class World:
         now_ms = self.engine.now_ms
         if self.trace is not None:
             self.trace.record(now_ms, machine.name, event)
-        effects = process.node.step(event, machine.clock.read(now_ms))
+        clock = machine.clock
+        effects = process.node.step(event, clock.monotonic_ms(now_ms), clock.wall_ms(now_ms))
         if machine.step_ms:
             process.busy = True
             self.engine.at(now_ms + machine.step_ms, Priority.ARRIVAL, self._finish_step, process, effects)
@@ -261,6 +338,8 @@ class World:
                 if process.timers.get(event.timer) is not pending:
                     continue
                 del process.timers[event.timer]
+            elif isinstance(event, JournalMended):
+                event = JournalMended(journal=machine.disk.image())  # what came before it may have written
             self._step(process, event)
             process = machine.process
 
@@ -304,9 +383,7 @@ class World:
                 case SetTimer():
                     self._set_timer(process, effect.timer, effect.after_ms)
                 case CancelTimer():
-                    pending = process.timers.pop(effect.timer, None)
-                    if pending is not None and pending.number is not None:
-                        self.engine.cancel(pending.number)
+                    self._cancel_timer(process, effect.timer)
                 case Observe():
                     for observer in self.observers:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
@@ -316,7 +393,10 @@ class World:
                     self._end(machine, LifeChange.STOPPED, effect.reason)
                     return
                 case Persist():
-                    self._persist(machine, effect.record)
+                    if not self._persist(process, effect):
+                        return
+                case Subscribe() | AcknowledgeEvent():
+                    self.device_events.perform(process, effect)
                 case _:
                     raise TypeError(f"{machine.name} wants an effect that is not known here: {effect!r}")
 
@@ -324,7 +404,7 @@ class World:
         machine = process.machine
         message = effect.message
         to = effect.to
-        datagram = Datagram(machine.node_id, effect.incarnation, self.settings.deployment, message)
+        datagram = Datagram(machine.node_id, effect.incarnation, process.node.deployment, message)
         data = encode(datagram)
         kind = self._kinds.get(type(message))
         if kind is None:
@@ -348,13 +428,15 @@ class World:
         for after_ms in arrivals:
             engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event)
 
-    def _persist(self, machine: Machine, record: JournalRecord) -> None:
-        """A disk takes no time here; what it must not forget is what a restart reads."""
-        match record:
-            case BootRaised():
-                machine.boots = max(machine.boots, record.boot)
-            case _:
-                assert_never(record)
+    def _persist(self, process: Process, effect: Persist) -> bool:
+        """False: the disk is full, and the process is told so before anything else that waits."""
+        disk = process.machine.disk
+        if not disk.full:
+            disk.write(effect.record, flush=effect.flush, now_ms=self.engine.now_ms)
+            return True
+        process.inbox.appendleft((JournalFailed(why="the disk is full"), None))
+        self.engine.at(self.engine.now_ms, _ARRIVAL, self._wake, process.machine)
+        return False
 
     def _set_timer(self, process: Process, timer: Timer, after_ms: float) -> None:
         engine = self.engine
@@ -367,3 +449,8 @@ class World:
         if pending.number is not None:
             engine.cancel(pending.number)
         process.timers[timer] = PendingTimer(number, due_ms)
+
+    def _cancel_timer(self, process: Process, timer: Timer) -> None:
+        pending = process.timers.pop(timer, None)
+        if pending is not None and pending.number is not None:
+            self.engine.cancel(pending.number)

@@ -140,7 +140,7 @@ class Mesh:
     def start(self, name: str, *, wiped: bool = False) -> None:
         machine = self.machine(name)
         if wiped:
-            machine.boots = 0
+            self.world.wipe(machine)
         self.world.start(machine)
 
     def believes(self, observer: str, subject: str) -> MemberState:

@@ -23,6 +23,7 @@ from comesh.core.messages import (
     Rumours,
 )
 from comesh.core.node import Node
+from comesh.sim.disk import Disk
 from comesh.sim.topology import Shape
 
 
@@ -177,7 +178,9 @@ def test_of_two_processes_with_one_name_the_younger_stays(card_age_boots: int) -
         mesh.run(5)
     first = mesh.machine(name)
     elsewhere = mesh.topology.nodes[mesh.ids[8]]
-    copy = mesh.world.add_machine(f"{name}.copy1", name, elsewhere, boots=first.boots - card_age_boots)
+    card = Disk(store=1, initialised=False, flush_ms=50.0)
+    card.write(BootRaised(first.boots - card_age_boots), flush=True, now_ms=0.0)
+    copy = mesh.world.add_machine(f"{name}.copy1", name, elsewhere, disk=card)
     mesh.world.start(copy)
     mesh.run_until(lambda: bool(mesh.stopped()))
     mesh.run(60)
