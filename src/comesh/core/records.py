@@ -42,10 +42,11 @@ class HandoffRecord(_Record, frozen=True, tag=2):
 
 
 class DocumentRecord(_Record, frozen=True, tag=3):
-    """In the group `deployment`: the newest version of the deployment and the digest of its text."""
+    """In the group `deployment`: the newest version, and the request that brought it."""
 
     version: Counter
     text: str
+    request: str = ""
 
     @property
     def key(self) -> str:
@@ -72,6 +73,8 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
     """Of the grant."""
     fence: Fence | None = None
     """The highest fence of the routine's leaders that was committed here; lower ones are refused."""
+    home: GroupId | None = None
+    """The group that asked: also where a newer deployment version no longer has the routine."""
 
 
 class Waiter(msgspec.Struct, frozen=True, array_like=True):
@@ -79,6 +82,8 @@ class Waiter(msgspec.Struct, frozen=True, array_like=True):
     attempt: Counter
     strategy: Strategy
     fired_ms: float
+    fence: Fence | None = None
+    home: GroupId | None = None
 
 
 class Outcome(StrEnum):
@@ -143,6 +148,8 @@ class DeviceRecord(_Record, frozen=True, tag=4):
     settled: Era = FIRST_ERA
     """The era of this group in which every routine that names the device said what it holds. Older than the
     group's: grants and commands are withheld."""
+    tokens: tuple[str, ...] = ()
+    """Of the events before the last one: a device may repeat several that it heard no acknowledgement of."""
 
     @property
     def key(self) -> str:

@@ -1,0 +1,367 @@
+"""Commands on their way to devices, and what came of them (protocol, section 7).
+
+Rules:
+- only the holder's attempt, by a leader whose fence is not below the highest seen, commands a device; each
+  step once. The intent is committed before it leaves, and leaves only under a lease;
+- the device's word is done or failed. No word within the timeout: unknown, and it may still land until its
+  flight is over too; until then nobody else is granted the device. Durations count from when it left;
+- a new leader cannot know whether or when an open call left: it counts timeout and flight in full from when
+  it began to serve. Only then it reads the device back; what is not shown is repeated if idempotent, and
+  unknown otherwise;
+- a call that never left ends with its run; one that left stays in the record until nothing of it can land.
+"""
+
+from msgspec.structs import replace
+
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.locks import Locks
+from comesh.core.effects import CommandDevice, ReadDevice
+from comesh.core.events import DeviceAnswered
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.records import Call, DeviceRecord, Hold, Outcome
+from comesh.core.stamps import Fence, RunId
+from comesh.core.step import Step
+from comesh.core.values import Value
+from comesh.core.work_messages import (
+    Command,
+    CommandState,
+    FenceAsked,
+    Fenced,
+    FencedDevice,
+    Letter,
+    StepState,
+)
+
+NO_ANSWER = "no answer"
+"""The driver's word for a device that did not answer in time."""
+TOO_LATE = "too late"
+"""The runtime's word for a command that it did not send, because the lease had ended."""
+LEASE_TRIES = 10
+"""Per lease: how often a leader without one looks whether it has one again."""
+READ_BACK_MS = 5000.0
+"""How long the answer to a read back is waited for."""
+NEVER_MS = float("inf")
+
+Key = tuple[DeviceId, RunId, int, int]
+"""Device, run, attempt, step."""
+
+
+class _Flight:
+    """What this leader knows of a committed call that may still land."""
+
+    __slots__ = ("clear_ms", "inherited", "left_ms", "numbers", "read_until_ms")
+
+    def __init__(self) -> None:
+        self.left_ms: float | None = None
+        """When it was sent; None: it was not, by this leader."""
+        self.clear_ms = NEVER_MS
+        """From then on nothing of it can happen any more."""
+        self.inherited = False
+        """Whether it left is not known: a leader before this one committed it."""
+        self.read_until_ms: float | None = None
+        """The device is being read back."""
+        self.numbers: list[int] = []
+
+
+class Calls:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._serving = cluster.serving
+        self._flights: dict[Key, _Flight] = {}
+        self._numbers: dict[int, Key] = {}
+        self.locks = Locks(cluster, self._never_left)
+
+    def begin(self, step: Step) -> None:
+        for record in self._cluster.records():
+            for call in record.calls:
+                if not call.landed:
+                    flight = self._flights[_key(record.device, call)] = _Flight()
+                    flight.inherited = True
+                    flight.clear_ms = step.now_ms + call.timeout_ms + call.flight_ms
+            self.look(record.device, step)
+        self.locks.begin(step)
+
+    # -- what routines ask -------------------------------------------------------------------------------
+
+    def on_command(self, command: Command, letter: Letter, sender: NodeId, step: Step) -> None:
+        record = self._cluster.find(command.device)
+        if record is not None and not self._cluster.is_settled(record):
+            return  # who holds it is being found out: the command comes again
+        why_not = _why_refused(record, command)
+        if record is None or record.hold is None or why_not:
+            state = StepState(command.step, Outcome.REFUSED, why_not)
+            self._answer(command, state, letter, sender)
+            return
+        hold = replace(record.hold, fence=command.fence, home=letter.sender or record.hold.home)
+        known = _find(record, (command.device, command.run, command.attempt, command.step))
+        calls = record.calls
+        if known is None:
+            calls = (*calls, self._call(command))
+        if known is None or hold != record.hold:
+            self._cluster.put(replace(record, hold=hold, calls=calls))
+        if known is None:
+            key = _key(command.device, calls[-1])
+            self._serving.then(lambda step: self._may_leave(key, step))
+        else:
+            self._answer(command, StepState(known.step, known.outcome, known.detail), letter, sender)
+
+    def _call(self, command: Command) -> Call:
+        return Call(
+            run=command.run,
+            attempt=command.attempt,
+            step=command.step,
+            command=command.command,
+            argument=command.argument,
+            timeout_ms=command.timeout_ms,
+            flight_ms=self._cluster.flight_ms(command.device),
+            idempotent=command.idempotent,
+            expects=command.expects,
+        )
+
+    def _answer(self, command: Command, state: StepState, letter: Letter, sender: NodeId) -> None:
+        body = CommandState(command.run, command.attempt, command.device, command.fence, state)
+        self._serving.answer(letter, sender, body)
+
+    def on_fence(self, asked: FenceAsked, letter: Letter, sender: NodeId) -> None:
+        """Not answered while it is being found out who holds what; nor to a leader that another followed."""
+        records = [self._cluster.find(device) for device in asked.devices]
+        if any(record is not None and not self._cluster.is_settled(record) for record in records):
+            return
+        holds = [_hold_of(record, asked.run, asked.attempt) for record in records]
+        if any(hold is not None and hold.fence is not None and asked.fence < hold.fence for hold in holds):
+            return
+        devices: list[FencedDevice] = []
+        for device, record, hold in zip(asked.devices, records, holds, strict=True):
+            if record is None or hold is None:
+                devices.append(FencedDevice(device, None, ()))
+                continue
+            raised = replace(hold, fence=asked.fence, home=letter.sender or hold.home)
+            if raised != hold:
+                self._cluster.put(replace(record, hold=raised))
+            steps = tuple(
+                StepState(call.step, call.outcome, call.detail)
+                for call in record.calls
+                if call.run == asked.run and call.attempt == asked.attempt
+            )
+            devices.append(FencedDevice(device, hold.stamp, steps))
+        body = Fenced(asked.run, asked.attempt, asked.fence, tuple(devices), self._serving.era)
+        self._serving.answer(letter, sender, body)
+
+    # -- calls under way ---------------------------------------------------------------------------------
+
+    def _may_leave(self, key: Key, step: Step) -> None:
+        """The intent is committed."""
+        if key not in self._flights and self._find_open(key) is not None:
+            self._flights[key] = _Flight()
+            self.look(key[0], step)
+            self.locks.tell_grants()
+
+    def _never_left(self, device: DeviceId, call: Call) -> bool:
+        flight = self._flights.get(_key(device, call))
+        return flight is None or (flight.left_ms is None and not flight.inherited)
+
+    def look(self, device: DeviceId, step: Step) -> None:
+        """Do what is due for the open calls of a device; always safe to call again."""
+        for key in [key for key in self._flights if key[0] == device and self._find_open(key) is None]:
+            self._forget_numbers(self._flights.pop(key))
+        record = self._cluster.find(device)
+        if record is None or not record.calls:
+            return
+        next_ms = NEVER_MS
+        for call in record.calls:
+            key = _key(device, call)
+            flight = self._flights.get(key)
+            if flight is not None and not call.landed:
+                next_ms = min(next_ms, self._look_at(key, call, flight, step))
+        if next_ms < NEVER_MS:
+            self._cluster.set_timer("call", device, next_ms - step.now_ms, step)
+
+    def _look_at(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
+        """Returns when to look again."""
+        now_ms = step.now_ms
+        if call.outcome is not None or (flight.left_ms is not None and not self._is_held(key)):
+            if now_ms >= flight.clear_ms:
+                self._land(key, step)
+                return NEVER_MS
+            return flight.clear_ms
+        if flight.left_ms is not None:
+            if now_ms >= flight.left_ms + call.timeout_ms:
+                self._end(key, Outcome.UNKNOWN, NO_ANSWER, landed=False, step=step)
+                return flight.clear_ms
+            return flight.left_ms + call.timeout_ms
+        if flight.inherited:
+            return self._look_at_inherited(key, call, flight, step)
+        return self._leave(key, call, flight, step)
+
+    def _look_at_inherited(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
+        now_ms = step.now_ms
+        if now_ms < flight.clear_ms:
+            return flight.clear_ms
+        record = self._cluster.find(key[0])
+        if record is not None and not self._cluster.is_settled(record):
+            return NEVER_MS  # settling looks again
+        if not self._is_held(key):
+            self._land(key, step)
+            return NEVER_MS
+        if call.expects is None:
+            return self._not_shown(key, call, flight, step)
+        if flight.read_until_ms is None:
+            flight.read_until_ms = now_ms + READ_BACK_MS
+            step.do(ReadDevice(key[0], self._number(key, flight)))
+        if now_ms >= flight.read_until_ms:
+            return self._not_shown(key, call, flight, step)
+        return flight.read_until_ms
+
+    def _not_shown(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
+        """Nothing of it can land any more, and the device does not show it."""
+        if call.idempotent:
+            flight.inherited = False
+            flight.read_until_ms = None
+            self._forget_numbers(flight)
+            return self._leave(key, call, flight, step)
+        self._end(key, Outcome.UNKNOWN, "its leader changed", landed=True, step=step)
+        return NEVER_MS
+
+    def _leave(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
+        record = self._cluster.find(key[0])
+        hold = _hold_of(record, call.run, call.attempt)
+        if record is None or hold is None:
+            self._land(key, step)
+            return NEVER_MS
+        serving = self._serving
+        if not serving.has_lease(step.now_ms):
+            return step.now_ms + serving.config.lease_ms / LEASE_TRIES
+        flight.left_ms = step.now_ms
+        flight.clear_ms = step.now_ms + call.timeout_ms + call.flight_ms
+        step.do(
+            CommandDevice(
+                device=key[0],
+                call=self._number(key, flight),
+                command=call.command,
+                argument=call.argument,
+                timeout_ms=call.timeout_ms,
+                until_ms=serving.lease_until_ms,
+                run=call.run,
+                attempt=call.attempt,
+                step=call.step,
+                grant=hold.stamp,
+            )
+        )
+        return step.now_ms + call.timeout_ms
+
+    def _number(self, key: Key, flight: _Flight) -> int:
+        number = self._serving.next_call()
+        self._numbers[number] = key
+        flight.numbers.append(number)
+        return number
+
+    # -- answers -----------------------------------------------------------------------------------------
+
+    def is_ours(self, number: int) -> bool:
+        return number in self._numbers
+
+    def on_answer(self, event: DeviceAnswered, readings: dict[str, Value], step: Step) -> None:
+        """readings: as the device's declaration fits them."""
+        key = self._numbers.pop(event.call)
+        flight, call = self._flights.get(key), self._find_open(key)
+        if flight is None or call is None:
+            return
+        if flight.read_until_ms is not None:
+            if event.error is None and _shows(readings, call.expects):
+                self._end(key, Outcome.DONE, "read back", landed=True, step=step)
+            else:
+                flight.read_until_ms = step.now_ms
+        elif event.error == TOO_LATE:
+            flight.left_ms = None
+            flight.clear_ms = step.now_ms
+        elif event.error == NO_ANSWER:
+            self._end(key, Outcome.UNKNOWN, NO_ANSWER, landed=False, step=step)
+        elif event.error is None:
+            self._end(key, Outcome.DONE, "", landed=True, step=step)
+        else:
+            self._end(key, Outcome.FAILED, event.error, landed=True, step=step)
+        self.look(key[0], step)
+
+    def _end(self, key: Key, outcome: Outcome, detail: str, *, landed: bool, step: Step) -> None:
+        """Its outcome is known. One that was unknown before stays so: it was told."""
+        record = self._cluster.find(key[0])
+        call = self._find_open(key)
+        if record is None or call is None:
+            return
+        hold = _hold_of(record, call.run, call.attempt)
+        if hold is not None and call.outcome is None:
+            ended = replace(call, outcome=outcome, detail=detail)
+            self._cluster.put(_with(record, call, ended))
+            self._tell(key, ended, hold)
+        if landed:
+            self._land(key, step)
+
+    def _tell(self, key: Key, call: Call, hold: Hold) -> None:
+        home: GroupId | None = self._cluster.home(hold)
+        fence: Fence = hold.fence or self._serving.fence
+        if home is not None:
+            state = StepState(call.step, call.outcome, call.detail)
+            self._serving.mail(home, CommandState(call.run, call.attempt, key[0], fence, state))
+
+    def _land(self, key: Key, step: Step) -> None:
+        """Nothing of it can happen any more: the holder keeps its outcome, of others nothing is kept."""
+        flight = self._flights.pop(key, None)
+        if flight is not None:
+            self._forget_numbers(flight)
+        record, call = self._cluster.find(key[0]), self._find_open(key)
+        if record is None or call is None:
+            return
+        kept = replace(call, landed=True) if self._is_held(key) else None
+        self._cluster.put(_with(record, call, kept))
+        self.locks.advance(key[0], step)
+
+    def _forget_numbers(self, flight: _Flight) -> None:
+        for number in flight.numbers:
+            self._numbers.pop(number, None)
+        flight.numbers.clear()
+
+    # -- small questions ---------------------------------------------------------------------------------
+
+    def _find_open(self, key: Key) -> Call | None:
+        record = self._cluster.find(key[0])
+        call = None if record is None else _find(record, key)
+        return None if call is None or call.landed else call
+
+    def _is_held(self, key: Key) -> bool:
+        return _hold_of(self._cluster.find(key[0]), key[1], key[2]) is not None
+
+
+def _key(device: DeviceId, call: Call) -> Key:
+    return (device, call.run, call.attempt, call.step)
+
+
+def _find(record: DeviceRecord, key: Key) -> Call | None:
+    for call in record.calls:
+        if _key(record.device, call) == key:
+            return call
+    return None
+
+
+def _with(record: DeviceRecord, old: Call, new: Call | None) -> DeviceRecord:
+    calls = (new if call is old else call for call in record.calls)
+    return replace(record, calls=tuple(call for call in calls if call is not None))
+
+
+def _hold_of(record: DeviceRecord | None, run: RunId, attempt: int) -> Hold | None:
+    hold = None if record is None else record.hold
+    return hold if hold is not None and hold.run == run and hold.attempt == attempt else None
+
+
+def _why_refused(record: DeviceRecord | None, command: Command) -> str:
+    if record is None:
+        return "unknown device"
+    hold = _hold_of(record, command.run, command.attempt)
+    if hold is None:
+        return "the run does not hold the lock"
+    if hold.fence is not None and command.fence < hold.fence:
+        return "a newer leader of the routine has spoken"
+    return ""
+
+
+def _shows(readings: dict[str, Value], expects: dict[str, Value] | None) -> bool:
+    return expects is not None and all(readings.get(name) == value for name, value in expects.items())

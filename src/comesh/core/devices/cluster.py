@@ -1,0 +1,95 @@
+"""What the concerns of this part share: the records of the group's devices, and how to repeat.
+
+Rules:
+- a device without a record reads as one that was never settled in a later era, for its record may be lost;
+- the record of a device that the deployment no longer has is dropped when nothing of it is open.
+"""
+
+from comesh.core.group.serving import Serving
+from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.records import DeviceRecord, Hold, Waiter, device_key
+from comesh.core.step import Step
+
+PART = "devices"
+
+
+class Cluster:
+    """The devices of one group, as its leader sees them."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.devices = serving.program.devices_of(serving.group)
+        self._known = frozenset(self.devices)
+        self._occupied: dict[DeviceId, None] = {}
+        for record in self.records():
+            self._count(record)
+
+    @property
+    def occupied(self) -> tuple[DeviceId, ...]:
+        """Devices with a hold, a waiter or a call that may still land."""
+        return tuple(self._occupied)
+
+    @property
+    def is_occupied(self) -> bool:
+        return bool(self._occupied)
+
+    def knows(self, device: DeviceId) -> bool:
+        """It is a device of this group at this deployment version."""
+        return device in self._known
+
+    def records(self) -> list[DeviceRecord]:
+        return sorted(self.serving.all(DeviceRecord), key=lambda record: record.device)
+
+    def find(self, device: DeviceId) -> DeviceRecord | None:
+        """Its record, an empty one where there is none yet; None: the group does not look after it."""
+        record = self.serving.get(device_key(device), DeviceRecord)
+        if record is None and device in self._known:
+            return DeviceRecord(device)
+        return record
+
+    def put(self, record: DeviceRecord) -> None:
+        self._count(record)
+        if record.device in self._known or record.device in self._occupied:
+            self.serving.put(record)
+        else:
+            self.serving.drop(record.key)
+
+    def drop_removed(self) -> None:
+        """Drop the records of removed devices that nothing is open of."""
+        for record in self.records():
+            if record.device not in self._known and record.device not in self._occupied:
+                self.serving.drop(record.key)
+
+    def is_settled(self, record: DeviceRecord) -> bool:
+        return record.settled >= self.serving.era
+
+    def home(self, of: Hold | Waiter) -> GroupId | None:
+        """The group to ask about a run; None: nobody knows any more."""
+        return of.home or self.home_of(of.run.routine)
+
+    def home_of(self, routine: RoutineId) -> GroupId | None:
+        return self.serving.program.group_of_routine.get(routine)
+
+    def flight_ms(self, device: DeviceId) -> float:
+        program = self.serving.program.devices.get(device)
+        flight_ms = None if program is None else program.flight_ms
+        return self.serving.settings.flight_limit_ms if flight_ms is None else flight_ms
+
+    def set_timer(self, what: str, of: str | int, after_ms: float, step: Step) -> None:
+        self.serving.set_timer(PART, what, of, max(0.0, after_ms), step)
+
+    def cancel_timer(self, what: str, of: str | int, step: Step) -> None:
+        self.serving.cancel_timer(PART, what, of, step)
+
+    def resend_ms(self, times: int) -> float:
+        """How long to wait before repeating: the usual time, doubled each time up to a most, plus up to a
+        fifth so that many do not repeat at once."""
+        settings = self.serving.settings
+        usual_ms = settings.request_resend_ms * 2.0 ** min(times, 30)
+        return min(usual_ms, settings.most_request_resend_ms) * self.serving.draws.between(1.0, 1.2)
+
+    def _count(self, record: DeviceRecord) -> None:
+        if record.hold is not None or record.queue or any(not call.landed for call in record.calls):
+            self._occupied[record.device] = None
+        else:
+            self._occupied.pop(record.device, None)

@@ -1,0 +1,123 @@
+"""The lock of one device: pure changes of its record (protocol, section 7).
+
+Who goes first:
+- without a `priority` run the queue is first come, first served. Sequential runs ask in one global order,
+  so they never wait for each other in a circle;
+- as soon as a `priority` run waits, the whole queue goes by age, (firing time, run): an older run is before
+  a younger one at every device, and a run keeps its firing time over all attempts, so each becomes the
+  oldest in the end and none starves;
+- a younger holder is asked to give back (`Wound`) for an older waiter at once if either is `priority`. Mixed
+  strategies leave circles that this does not cut (an older sequential run that waits for a younger one,
+  which waits for a priority run of an age between), and so does a queue that an outage lost. So any older
+  waiter may wound once it has waited long (`LONG_WAIT_PROBES` in locks.py). In a circle of waits somebody
+  waits for a younger run, so each circle is cut.
+
+One run of a routine is live at a time, so a queue has at most one waiter per routine: of two, the older is
+a ghost.
+"""
+
+from collections.abc import Container
+
+from msgspec.structs import replace
+
+from comesh.core.ids import RoutineId
+from comesh.core.records import Call, DeviceRecord, Hold, ReleaseMark, Waiter
+from comesh.core.stamps import Fence, RunId, Stamp
+from comesh.core.strategies import Strategy
+
+MOST_STRANGER_MARKS = 64
+"""Release marks kept per device of routines that the deployment no longer has."""
+
+Age = tuple[float, RunId]
+
+
+def age(of: Hold | Waiter) -> Age:
+    """Lower is older."""
+    return (of.fired_ms, of.run)
+
+
+def marks(record: DeviceRecord, run: RunId, attempt: int) -> bool:
+    """This attempt was released already."""
+    mark = record.released.get(run.routine)
+    return mark is not None and mark >= ReleaseMark(run, attempt)
+
+
+def waiter_of(record: DeviceRecord, routine: RoutineId) -> Waiter | None:
+    for waiter in record.queue:
+        if waiter.run.routine == routine:
+            return waiter
+    return None
+
+
+def enqueued(record: DeviceRecord, new: Waiter) -> DeviceRecord:
+    """In the place of an older request of its routine, or at its place in the queue."""
+    old = waiter_of(record, new.run.routine)
+    if old is None:
+        queue = (*record.queue, new)
+    else:
+        queue = tuple(new if waiter is old else waiter for waiter in record.queue)
+    if any(waiter.strategy is Strategy.PRIORITY for waiter in queue):
+        queue = tuple(sorted(queue, key=age))
+    return replace(record, queue=queue)
+
+
+def is_quiet(record: DeviceRecord) -> bool:
+    """No command of a former holder may still land."""
+    return all(call.landed for call in record.calls)
+
+
+def granted_next(record: DeviceRecord, stamp: Stamp) -> DeviceRecord:
+    """The first in the queue holds the lock."""
+    first = record.queue[0]
+    hold = Hold(
+        first.run, first.attempt, first.strategy, first.fired_ms, stamp, fence=first.fence, home=first.home
+    )
+    return replace(record, hold=hold, queue=record.queue[1:], calls=())
+
+
+def renewed(record: DeviceRecord, hold: Hold, waiter: Waiter, stamp: Stamp) -> DeviceRecord:
+    """The holder's newer attempt takes its hold over."""
+    fence = highest(hold.fence, waiter.fence)
+    hold = replace(hold, attempt=waiter.attempt, stamp=stamp, fence=fence, home=waiter.home or hold.home)
+    queue = tuple(other for other in record.queue if other.run != waiter.run)
+    return replace(record, hold=hold, queue=queue)
+
+
+def highest(one: Fence | None, other: Fence | None) -> Fence | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def released(
+    record: DeviceRecord, run: RunId, attempt: int, left: tuple[Call, ...], known: Container[RoutineId]
+) -> DeviceRecord:
+    """Without what this run has or waits for, of attempts up to this one. left: its calls that may land."""
+    hold = record.hold
+    if hold is not None and hold.run == run and hold.attempt <= attempt:
+        hold = None
+    queue = tuple(one for one in record.queue if one.run != run or one.attempt > attempt)
+    calls = tuple(call for call in record.calls if call.run != run or call.attempt > attempt or call in left)
+    result = replace(record, hold=hold, queue=queue, calls=calls)
+    return result if marks(record, run, attempt) else _marked(result, run, attempt, known)
+
+
+def _marked(record: DeviceRecord, run: RunId, attempt: int, known: Container[RoutineId]) -> DeviceRecord:
+    kept = {routine: mark for routine, mark in record.released.items() if routine != run.routine}
+    strangers = [routine for routine in kept if routine not in known]
+    for routine in strangers[: max(0, len(strangers) - MOST_STRANGER_MARKS)]:
+        del kept[routine]
+    kept[run.routine] = ReleaseMark(run, attempt)
+    return replace(record, released=kept)
+
+
+def to_wound(record: DeviceRecord, waiting_long: frozenset[RunId]) -> bool:
+    """The holder is asked to give back: an older run waits for it."""
+    hold = record.hold
+    if hold is None:
+        return False
+    return any(
+        age(waiter) < age(hold)
+        and (Strategy.PRIORITY in (waiter.strategy, hold.strategy) or waiter.run in waiting_long)
+        for waiter in record.queue
+    )

@@ -1,0 +1,292 @@
+"""Locks of devices: requests, releases, wounds, and runs that fell silent (protocol, section 7).
+
+Rules:
+- every change is staged on the record and answered after commit; the rules of the queue are in
+  `lock_queue.py`;
+- a device is granted when nobody holds it, no call of a former holder may still land, and it is settled in
+  the era of its group. A removed device serves who has it or waits for it, and nobody new;
+- a later grant is told once. Who missed it asks again, as it does for everything not granted;
+- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.lock_queue import (
+    enqueued,
+    granted_next,
+    highest,
+    is_quiet,
+    marks,
+    released,
+    renewed,
+    to_wound,
+    waiter_of,
+)
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.records import Call, DeviceRecord, Hold, Waiter
+from comesh.core.stamps import RunId
+from comesh.core.step import Step
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import (
+    Letter,
+    LockAnswer,
+    LockRequest,
+    LockState,
+    Release,
+    Released,
+    RunQuery,
+    RunState,
+    Wound,
+)
+
+LONG_WAIT_PROBES = 3
+"""After this many `probe_after_ms` an older waiter wounds a younger holder whatever their strategies."""
+
+NeverLeft = Callable[[DeviceId, Call], bool]
+
+
+class _Vigil:
+    """How long a run has held or waited for a device, and when its group is asked about it."""
+
+    __slots__ = ("ask_ms", "since_ms")
+
+    def __init__(self, now_ms: float, after_ms: float) -> None:
+        self.since_ms = now_ms
+        self.ask_ms = now_ms + after_ms
+
+
+class _Wounded:
+    __slots__ = ("attempt", "run", "times")
+
+    def __init__(self, hold: Hold) -> None:
+        self.run = hold.run
+        self.attempt = hold.attempt
+        self.times = 0
+
+
+class Locks:
+    def __init__(self, cluster: Cluster, never_left: NeverLeft) -> None:
+        self._cluster = cluster
+        self._serving = cluster.serving
+        self._never_left = never_left
+        self._vigils: dict[DeviceId, dict[RunId, _Vigil]] = {}
+        self._wounded: dict[DeviceId, _Wounded] = {}
+        self._grants: dict[tuple[RunId, int], tuple[GroupId | None, list[LockAnswer]]] = {}
+        """Of this step, to be told together."""
+
+    def begin(self, step: Step) -> None:
+        for device in self._cluster.occupied:
+            self.advance(device, step)
+
+    # -- requests ----------------------------------------------------------------------------------------
+
+    def on_request(self, request: LockRequest, letter: Letter, sender: NodeId, step: Step) -> None:
+        answers = tuple(self._request(request, device, letter.sender, step) for device in request.devices)
+        self._grants.pop((request.run, request.attempt), None)
+        self._serving.answer(letter, sender, LockState(request.run, request.attempt, answers))
+
+    def _request(
+        self, request: LockRequest, device: DeviceId, home: GroupId | None, step: Step
+    ) -> LockAnswer:
+        record = self._cluster.find(device)
+        if record is None:
+            return self._refusal(device, "unknown")
+        if marks(record, request.run, request.attempt) or _is_dead(record, request):
+            return self._refusal(device, "released")
+        hold = record.hold
+        settled = self._cluster.is_settled(record)
+        if hold is not None and settled and hold.run == request.run and hold.attempt == request.attempt:
+            fence = highest(hold.fence, request.fence)
+            if fence != hold.fence:
+                self._cluster.put(replace(record, hold=replace(hold, fence=fence)))
+            return LockAnswer(device, hold.stamp, self._serving.era)
+        refused = self._why_not_wait(record, request, settled)
+        if refused:
+            return self._refusal(device, refused)
+        if hold is not None and hold.run.routine == request.run.routine and hold.run != request.run:
+            self._ask(device, hold)  # a routine has one live run: the holder is over, or will be found so
+        waiter = Waiter(request.run, request.attempt, request.strategy, request.fired_ms, request.fence, home)
+        if waiter_of(record, request.run.routine) != waiter:
+            self._cluster.put(enqueued(record, waiter))
+        self.advance(device, step)
+        record = self._cluster.find(device)
+        hold = None if record is None else record.hold
+        mine = settled and hold is not None and hold.run == request.run
+        return LockAnswer(device, hold.stamp if mine and hold is not None else None, self._serving.era)
+
+    def _why_not_wait(self, record: DeviceRecord, request: LockRequest, settled: bool) -> str:
+        """Why this request neither renews a hold nor takes a place in the queue; empty: it may."""
+        hold = record.hold
+        optimistic = request.strategy is Strategy.OPTIMISTIC
+        if hold is not None and hold.run == request.run and (settled or not optimistic):
+            return ""
+        if not self._cluster.knows(record.device):
+            waits = waiter_of(record, request.run.routine)
+            return "" if waits is not None and waits.run == request.run else "unknown"
+        free = hold is None and not record.queue and settled and is_quiet(record)
+        return "held" if optimistic and not free else ""
+
+    def _refusal(self, device: DeviceId, why: str) -> LockAnswer:
+        return LockAnswer(device, None, self._serving.era, why)
+
+    # -- releases ----------------------------------------------------------------------------------------
+
+    def on_release(self, release: Release, letter: Letter, sender: NodeId, step: Step) -> None:
+        for device in release.devices:
+            self.free(device, release.run, release.attempt, step)
+        self._serving.answer(letter, sender, Released(release.run, release.attempt, release.devices))
+
+    def free(self, device: DeviceId, run: RunId, attempt: int, step: Step) -> None:
+        record = self._cluster.find(device)
+        if record is None:
+            return
+        left = tuple(
+            call
+            for call in record.calls
+            if call.run == run and not call.landed and not self._never_left(device, call)
+        )
+        after = released(record, run, attempt, left, self._serving.program.routines)
+        if after != record:
+            self._cluster.put(after)
+            self.advance(device, step)
+
+    # -- what follows from the record --------------------------------------------------------------------
+
+    def advance(self, device: DeviceId, step: Step) -> None:
+        """Grant what can be granted, ask for what must be asked; always safe to call again."""
+        record = self._cluster.find(device)
+        if record is None:
+            return
+        if self._cluster.is_settled(record):
+            record = self._grant(record)
+        self._keep_vigil(record, step)
+        self._wound(record, step)
+
+    def _grant(self, record: DeviceRecord) -> DeviceRecord:
+        hold = record.hold
+        if hold is not None:
+            again = waiter_of(record, hold.run.routine)
+            if again is None or again.run != hold.run or again.attempt <= hold.attempt:
+                return record
+            record = renewed(record, hold, again, self._serving.stamp())
+        elif record.queue and is_quiet(record):
+            record = granted_next(record, self._serving.stamp())
+        else:
+            return record
+        self._cluster.put(record)
+        hold = record.hold
+        assert hold is not None
+        told = self._grants.setdefault((hold.run, hold.attempt), (self._cluster.home(hold), []))
+        told[1].append(LockAnswer(record.device, hold.stamp, self._serving.era))
+        return record
+
+    def tell_grants(self) -> None:
+        """Tell the grants of this step to who waited for them."""
+        for (run, attempt), (home, answers) in self._grants.items():
+            if home is not None:
+                self._serving.mail(home, LockState(run, attempt, tuple(answers)))
+        self._grants.clear()
+
+    # -- wounds ------------------------------------------------------------------------------------------
+
+    def on_wound_timer(self, device: DeviceId, step: Step) -> None:
+        wounded = self._wounded.get(device)
+        record = self._cluster.find(device)
+        if wounded is None or record is None or record.hold is None:
+            return
+        wounded.times += 1
+        self._send_wound(device, record.hold, wounded, step)
+
+    def _wound(self, record: DeviceRecord, step: Step) -> None:
+        device, hold = record.device, record.hold
+        if (
+            hold is None
+            or not record.queue
+            or not self._cluster.is_settled(record)
+            or not to_wound(record, self._waiting_long(device, step))
+        ):
+            if self._wounded.pop(device, None) is not None:
+                self._cluster.cancel_timer("wound", device, step)
+            return
+        wounded = self._wounded.get(device)
+        if wounded is None or (wounded.run, wounded.attempt) != (hold.run, hold.attempt):
+            self._wounded[device] = wounded = _Wounded(hold)
+            self._send_wound(device, hold, wounded, step)
+
+    def _send_wound(self, device: DeviceId, hold: Hold, wounded: _Wounded, step: Step) -> None:
+        home = self._cluster.home(hold)
+        if home is not None:
+            self._serving.mail(home, Wound(hold.run, hold.attempt, device))
+        self._cluster.set_timer("wound", device, self._cluster.resend_ms(wounded.times), step)
+
+    def _waiting_long(self, device: DeviceId, step: Step) -> frozenset[RunId]:
+        long_ms = LONG_WAIT_PROBES * self._serving.settings.probe_after_ms
+        vigils = self._vigils.get(device, {})
+        return frozenset(run for run, vigil in vigils.items() if step.now_ms - vigil.since_ms >= long_ms)
+
+    # -- runs that are not heard of ----------------------------------------------------------------------
+
+    def _keep_vigil(self, record: DeviceRecord, step: Step) -> None:
+        device = record.device
+        old = self._vigils.pop(device, {})
+        after_ms = self._serving.settings.probe_after_ms
+        vigils = {
+            one.run: old.get(one.run) or _Vigil(step.now_ms, after_ms) for one in _holds_and_waiters(record)
+        }
+        if vigils:
+            self._vigils[device] = vigils
+            if not old:
+                self._cluster.set_timer("stale", device, after_ms, step)
+        elif old:
+            self._cluster.cancel_timer("stale", device, step)
+
+    def on_stale_timer(self, device: DeviceId, step: Step) -> None:
+        record = self._cluster.find(device)
+        vigils = self._vigils.get(device)
+        if record is None or not vigils:
+            return
+        for one in _holds_and_waiters(record):
+            vigil = vigils.get(one.run)
+            if vigil is not None and vigil.ask_ms <= step.now_ms:
+                vigil.ask_ms = step.now_ms + self._serving.settings.probe_after_ms
+                self._ask(device, one)
+        next_ms = min(vigil.ask_ms for vigil in vigils.values())
+        self._cluster.set_timer("stale", device, next_ms - step.now_ms, step)
+        self._wound(record, step)
+
+    def _ask(self, device: DeviceId, one: Hold | Waiter) -> None:
+        home = self._cluster.home(one)
+        if home is not None:
+            self._serving.mail(home, RunQuery(one.run, one.run.routine, (device,), None))
+
+    def on_run_state(self, state: RunState, step: Step) -> None:
+        """A run that has ended, or went on to a newer attempt without a device, does not have it any more."""
+        if state.run is None:
+            return
+        held = [lock.device for lock in state.held]
+        for device in state.devices:
+            record = self._cluster.find(device)
+            if record is None:
+                continue
+            for one in _holds_and_waiters(record):
+                if one.run != state.run:
+                    continue
+                if state.stage is None:
+                    self.free(device, one.run, one.attempt, step)
+                elif state.attempt > one.attempt and device not in held:
+                    self.free(device, one.run, state.attempt - 1, step)
+
+
+def _holds_and_waiters(record: DeviceRecord) -> tuple[Hold | Waiter, ...]:
+    return record.queue if record.hold is None else (record.hold, *record.queue)
+
+
+def _is_dead(record: DeviceRecord, request: LockRequest) -> bool:
+    """A newer run or attempt of the routine is here already."""
+    return any(
+        one.run.routine == request.run.routine and (one.run, one.attempt) > (request.run, request.attempt)
+        for one in _holds_and_waiters(record)
+    )

@@ -1,0 +1,131 @@
+"""`Devices`: routes what happens to a serving group to the concern of its devices that it is for."""
+
+from typing import assert_never
+
+from comesh.core.devices.calls import Calls
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.event_feeds import EventFeeds
+from comesh.core.devices.readings import Readings
+from comesh.core.devices.reconciliation import Reconciliation
+from comesh.core.devices.sensing import Sensing
+from comesh.core.events import DeviceAnswered, DeviceReported
+from comesh.core.group.serving import Serving
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.step import Step
+from comesh.core.work_messages import (
+    Command,
+    EventsSeen,
+    FenceAsked,
+    Letter,
+    LockRequest,
+    Release,
+    RunState,
+    Seen,
+    ToDevices,
+    Watch,
+)
+
+
+class Devices:
+    """Looks after the devices of a group as long as one leadership lasts."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._cluster = Cluster(serving)
+        self._readings = Readings(self._cluster)
+        self._sensing = Sensing(self._cluster, self._readings)
+        self._feeds = EventFeeds(self._cluster)
+        self._calls = Calls(self._cluster)
+        self._locks = self._calls.locks
+        self._reconciliation = Reconciliation(self._cluster, self._calls, self._sensing)
+
+    @property
+    def busy(self) -> bool:
+        return self._cluster.is_occupied
+
+    def begin(self, step: Step) -> None:
+        self._cluster.drop_removed()
+        self._calls.begin(step)
+        self._reconciliation.begin(step)
+        self._sensing.begin(step)
+        self._feeds.begin(step)
+        self._locks.tell_grants()
+
+    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
+        body = letter.body
+        if isinstance(body, ToDevices):
+            self._on_body(body, letter, sender, step)
+            self._locks.tell_grants()
+
+    def _on_body(self, body: ToDevices, letter: Letter, sender: NodeId, step: Step) -> None:
+        match body:
+            case LockRequest():
+                self._locks.on_request(body, letter, sender, step)
+            case Release():
+                self._locks.on_release(body, letter, sender, step)
+            case FenceAsked():
+                self._calls.on_fence(body, letter, sender)
+            case Command():
+                self._calls.on_command(body, letter, sender, step)
+            case Watch():
+                self._on_watch(body, letter, sender)
+            case Seen():
+                self._readings.on_seen(body, letter.sender, step)
+            case EventsSeen():
+                self._feeds.on_seen(body, letter.sender, step)
+            case RunState():
+                if body.era is None:
+                    self._locks.on_run_state(body, step)
+                else:
+                    self._reconciliation.on_run_state(body, step)
+            case _:
+                assert_never(body)
+
+    def _on_watch(self, watch: Watch, letter: Letter, sender: NodeId) -> None:
+        for device in watch.devices:
+            sensed = self._sensing.get(device)
+            if sensed is not None:
+                self._readings.on_watch(sensed, letter, sender)
+
+    def on_timer(self, what: str, of: str | int, step: Step) -> None:
+        if what == "monitor":
+            self._sensing.on_tick(step)
+            return
+        name = str(of)
+        match what:
+            case "tell":
+                self._readings.on_timer(GroupId(name), step)
+            case "subscribe":
+                self._feeds.subscribe(step)
+            case "events":
+                self._feeds.send(DeviceId(name), step)
+            case "trim":
+                self._feeds.trim(DeviceId(name))
+            case "call":
+                self._calls.look(DeviceId(name), step)
+            case "wound":
+                self._locks.on_wound_timer(DeviceId(name), step)
+            case "stale":
+                self._locks.on_stale_timer(DeviceId(name), step)
+            case "reconcile":
+                self._reconciliation.ask(step)
+            case _:
+                raise ValueError(f"no timer of devices is called {what!r}")
+        self._locks.tell_grants()
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None:
+        if not self._calls.is_ours(event.call):
+            self._sensing.on_answer(event, step)
+            return
+        sensed = self._sensing.get(event.device)
+        fitted = event.readings if sensed is None or sensed.fit is None else sensed.fit(event.readings)
+        if event.error is None:
+            self._sensing.on_spoken(event.device, event.readings, step)
+        self._calls.on_answer(event, fitted, step)
+        self._locks.tell_grants()
+
+    def on_report(self, event: DeviceReported, step: Step) -> None:
+        if event.token is None:
+            self._sensing.on_spoken(event.device, event.readings, step)
+        else:
+            self._feeds.on_report(event, event.token, step)

@@ -1,0 +1,77 @@
+"""Telling readings: the latest of each watched device, to the groups whose clauses read it, until seen.
+
+A reading that changed again before it was seen replaces the one before. The own group is told once: that
+mail cannot be lost. A device that was not heard since serving began has nothing to tell: whoever asks with
+`Watch` is left without an answer, which is repeated, and not told that the device is down.
+"""
+
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.sensed import Sensed
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.stamps import Stamp
+from comesh.core.step import Step
+from comesh.core.work_messages import Letter, Reading, Seen
+
+
+class _Unseen:
+    """What one group has not confirmed."""
+
+    __slots__ = ("sensed", "times")
+
+    def __init__(self) -> None:
+        self.sensed: dict[DeviceId, Sensed] = {}
+        self.times = 0
+
+
+class Readings:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._serving = cluster.serving
+        self._unseen: dict[GroupId, _Unseen] = {}
+
+    def change(self, sensed: Sensed, step: Step) -> None:
+        """Its readings or status are others now."""
+        if not sensed.watchers:
+            return
+        sensed.version = version = self._serving.stamp()
+        reading = _reading(sensed, version)
+        for group in sensed.watchers:
+            self._serving.mail(group, reading)
+            if group != self._serving.group:
+                unseen = self._unseen.setdefault(group, _Unseen())
+                if not unseen.sensed:
+                    unseen.times = 0
+                    self._cluster.set_timer("tell", group, self._cluster.resend_ms(0), step)
+                unseen.sensed[sensed.device] = sensed
+
+    def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
+        if sensed.version is None:
+            if not sensed.up:
+                return
+            sensed.version = self._serving.stamp()
+        self._serving.answer(letter, sender, _reading(sensed, sensed.version))
+
+    def on_seen(self, seen: Seen, group: GroupId | None, step: Step) -> None:
+        unseen = None if group is None else self._unseen.get(group)
+        if unseen is None or group is None:
+            return
+        sensed = unseen.sensed.get(seen.device)
+        if sensed is None or sensed.version is None or seen.version < sensed.version:
+            return
+        del unseen.sensed[seen.device]
+        if not unseen.sensed:
+            self._cluster.cancel_timer("tell", group, step)
+
+    def on_timer(self, group: GroupId, step: Step) -> None:
+        unseen = self._unseen.get(group)
+        if unseen is None or not unseen.sensed:
+            return
+        for sensed in unseen.sensed.values():
+            if sensed.version is not None:
+                self._serving.mail(group, _reading(sensed, sensed.version))
+        unseen.times += 1
+        self._cluster.set_timer("tell", group, self._cluster.resend_ms(unseen.times), step)
+
+
+def _reading(sensed: Sensed, version: Stamp) -> Reading:
+    return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up)

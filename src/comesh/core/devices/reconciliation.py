@@ -1,0 +1,116 @@
+"""After an outage that may have lost committed state: find out who holds which device (protocol, section 5).
+
+A device whose record was settled in an older era than the group's is withheld: no grants, no commands, while
+sensing goes on. Every routine that commands it, and every one that its record names, is asked what it holds,
+with the new era, until it answers. What a routine holds is granted again; of several claims the highest
+grant stamp wins, and the others find out when they are refused. A hold that its routine does not confirm is
+dropped: from its answer on, the routine ignores grants of older eras.
+
+Answers are kept in memory only: a new leader asks again. A claim that was released meanwhile is none.
+"""
+
+from msgspec.structs import replace
+
+from comesh.core.devices.calls import Calls
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.lock_queue import marks
+from comesh.core.devices.sensing import Sensing
+from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.records import DeviceRecord, Hold, Status
+from comesh.core.step import Step
+from comesh.core.work_messages import RunQuery, RunState
+
+LOST_VERSIONS = 1000
+"""How many changes of a device's status may have been gossiped and lost: later ones count from above."""
+
+
+class Reconciliation:
+    def __init__(self, cluster: Cluster, calls: Calls, sensing: Sensing) -> None:
+        self._cluster = cluster
+        self._serving = cluster.serving
+        self._calls = calls
+        self._sensing = sensing
+        self._missing: dict[DeviceId, dict[RoutineId, GroupId | None]] = {}
+        """Who has not answered about which device, and the group to ask."""
+        self._claims: dict[DeviceId, list[Hold]] = {}
+        self._times = 0
+
+    def begin(self, step: Step) -> None:
+        for device in self._open_devices():
+            record = self._cluster.find(device)
+            if record is not None and not self._cluster.is_settled(record):
+                self._missing[device] = self._to_ask(record)
+                self._settle_if_answered(device, step)
+        self.ask(step)
+
+    def ask(self, step: Step) -> None:
+        """Ask everyone who has not answered, and again later."""
+        if not self._missing:
+            return
+        questions: dict[tuple[RoutineId, GroupId], list[DeviceId]] = {}
+        for device, routines in self._missing.items():
+            for routine, group in routines.items():
+                if group is not None:
+                    questions.setdefault((routine, group), []).append(device)
+        self._cluster.set_timer("reconcile", 0, self._cluster.resend_ms(self._times), step)
+        self._times += 1
+        for (routine, group), devices in questions.items():
+            self._serving.mail(group, RunQuery(None, routine, tuple(devices), self._serving.era))
+
+    def on_run_state(self, state: RunState, step: Step) -> None:
+        if state.era != self._serving.era:
+            return
+        stamps = {held.device: held.stamp for held in state.held}
+        for device in state.devices:
+            routines = self._missing.get(device)
+            if routines is None or state.routine not in routines:
+                continue
+            home = routines.pop(state.routine)
+            stamp = stamps.get(device)
+            if stamp is not None and state.run is not None:
+                claim = Hold(state.run, state.attempt, state.strategy, state.fired_ms, stamp, home=home)
+                self._claims.setdefault(device, []).append(claim)
+            self._settle_if_answered(device, step)
+
+    def _open_devices(self) -> list[DeviceId]:
+        devices = dict.fromkeys(self._cluster.devices)
+        devices.update(dict.fromkeys(record.device for record in self._cluster.records()))
+        return list(devices)
+
+    def _to_ask(self, record: DeviceRecord) -> dict[RoutineId, GroupId | None]:
+        users = self._serving.program.users.get(record.device, ())
+        asked: dict[RoutineId, GroupId | None] = {user: self._cluster.home_of(user) for user in users}
+        for one in (record.hold, *record.queue):
+            if one is not None:
+                asked.setdefault(one.run.routine, self._cluster.home(one))
+        return asked
+
+    def _settle_if_answered(self, device: DeviceId, step: Step) -> None:
+        if self._missing.get(device):
+            return
+        self._missing.pop(device, None)
+        claims = self._claims.pop(device, [])
+        record = self._cluster.find(device)
+        if record is None:
+            return
+        claims = [claim for claim in claims if not marks(record, claim.run, claim.attempt)]
+        hold = max(claims, key=lambda claim: claim.stamp, default=None)
+        if hold is not None and record.hold is not None and record.hold.run == hold.run:
+            hold = replace(hold, fence=record.hold.fence)
+        run = None if hold is None else hold.run
+        attempt = 0 if hold is None else hold.attempt
+        version = record.status_version + LOST_VERSIONS
+        self._cluster.put(
+            replace(
+                record,
+                hold=hold,
+                queue=tuple(one for one in record.queue if one.run != run or one.attempt > attempt),
+                calls=tuple(call for call in record.calls if call.run == run or not call.landed),
+                settled=self._serving.era,
+                status_version=version,
+            )
+        )
+        if record.status is not Status.UNKNOWN:
+            self._sensing.gossip(device, version, record.status)
+        self._calls.look(device, step)
+        self._calls.locks.advance(device, step)

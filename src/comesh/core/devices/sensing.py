@@ -1,0 +1,166 @@
+"""Sensing: who of the devices is there, and what it reads (protocol, section 6).
+
+Rules:
+- each device is read once per monitoring period; the reads of a group are spread over its ticks;
+- no answer within two estimated round trips: suspect, one probe through another member; no answer to that
+  within the same time, or nobody to probe through: down. Any answer: up. Both are committed and gossiped;
+- a changed reading, or status, of a watched device gets a new version and goes to its watchers. The first
+  answer after serving began counts as a change, for the leader before may have told of it or not;
+- an unchanged answer costs a few comparisons: it is what happens most in a mesh.
+"""
+
+from msgspec.structs import replace
+
+from comesh.core.devices.cluster import Cluster
+from comesh.core.devices.readings import Readings
+from comesh.core.devices.sensed import NEVER_MS, Sensed
+from comesh.core.effects import DeviceChanged, ReadDevice
+from comesh.core.events import DeviceAnswered
+from comesh.core.ids import DeviceId, GroupId
+from comesh.core.records import Status
+from comesh.core.step import Step
+from comesh.core.values import Value
+
+TICKS = 10
+"""Per monitoring period."""
+PROBE_CALL = -1
+"""The number of an answer to a probe through another member."""
+
+
+class Sensing:
+    def __init__(self, cluster: Cluster, readings: Readings) -> None:
+        self._cluster = cluster
+        self._serving = cluster.serving
+        self._readings = readings
+        self._tick = 0
+        settings = self._serving.settings
+        self._tick_ms = settings.monitoring_ms / TICKS
+        self._sensed: dict[DeviceId, Sensed] = {}
+        program = self._serving.program
+        for device in cluster.devices:
+            groups: dict[GroupId, None] = {}
+            for routine in program.watchers.get(device, ()):
+                groups[program.group_of_routine[routine]] = None
+            self._sensed[device] = Sensed(program.devices[device], tuple(groups))
+        self._slots = [list(self._sensed.values())[slot::TICKS] for slot in range(TICKS)]
+
+    def begin(self, step: Step) -> None:
+        if not self._sensed:
+            return
+        for sensed in self._sensed.values():
+            record = self._cluster.find(sensed.device)
+            if record is not None and record.status is Status.DOWN:
+                self._readings.change(sensed, step)
+        self.on_tick(step)
+
+    def get(self, device: DeviceId) -> Sensed | None:
+        return self._sensed.get(device)
+
+    # -- time --------------------------------------------------------------------------------------------
+
+    def on_tick(self, step: Step) -> None:
+        now_ms = step.now_ms
+        for sensed in self._sensed.values():
+            if sensed.due_ms <= now_ms:
+                self._overdue(sensed, "no answer", step)
+        for sensed in self._slots[self._tick % TICKS]:
+            self._read(sensed, step)
+        self._tick += 1
+        self._cluster.set_timer("monitor", 0, self._tick_ms, step)
+
+    def _read(self, sensed: Sensed, step: Step) -> None:
+        call = self._serving.next_call()
+        sensed.asked(call, step.now_ms)
+        if sensed.due_ms == NEVER_MS and not self._is_down(sensed):
+            sensed.due_ms = step.now_ms + self._bound_ms(sensed)
+        step.do(ReadDevice(sensed.device, call))
+
+    def _bound_ms(self, sensed: Sensed) -> float:
+        settings = self._serving.settings
+        if not settings.estimated_timeouts:
+            return settings.monitoring_ms
+        return max(2 * self._tick_ms, 2 * sensed.estimate_ms(settings.usual_round_trip_ms))
+
+    def _overdue(self, sensed: Sensed, why: str, step: Step) -> None:
+        if not sensed.probing and self._serving.surroundings.probe(self._serving, sensed.device, step):
+            sensed.probing = True
+            sensed.due_ms = step.now_ms + self._bound_ms(sensed)
+        else:
+            self._become_down(sensed, why, step)
+
+    # -- answers -----------------------------------------------------------------------------------------
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None:
+        sensed = self._sensed.get(event.device)
+        if sensed is None:
+            return
+        asked_ms = sensed.calls.pop(event.call, None)
+        if event.error is not None:
+            self._on_error(sensed, event, step)
+            return
+        if asked_ms is not None:
+            sensed.sample(step.now_ms - asked_ms)
+        if event.call >= 0:
+            if event.call < sensed.answered:
+                return
+            sensed.answered = event.call
+        self._take(sensed, event.readings, step)
+
+    def on_spoken(self, device: DeviceId, readings: dict[str, Value], step: Step) -> None:
+        """The device reported by itself, or answered a command."""
+        sensed = self._sensed.get(device)
+        if sensed is not None and readings:
+            sensed.overtake()
+            self._take(sensed, readings, step)
+
+    def _take(self, sensed: Sensed, answer: dict[str, Value], step: Step) -> None:
+        sensed.due_ms = NEVER_MS
+        sensed.probing = False
+        readings = answer if sensed.fit is None else sensed.fit(answer)
+        if sensed.up and readings == sensed.readings:
+            return
+        sensed.readings = readings
+        if not sensed.up:
+            self._become_up(sensed)
+        self._readings.change(sensed, step)
+
+    def _on_error(self, sensed: Sensed, event: DeviceAnswered, step: Step) -> None:
+        """An answer of the driver, not of the device: as good as none."""
+        if sensed.due_ms == NEVER_MS or 0 <= event.call < sensed.answered:
+            return
+        if sensed.probing == (event.call == PROBE_CALL):
+            self._overdue(sensed, event.error or "", step)
+
+    # -- status ------------------------------------------------------------------------------------------
+
+    def _is_down(self, sensed: Sensed) -> bool:
+        record = self._cluster.find(sensed.device)
+        return record is not None and record.status is Status.DOWN
+
+    def _become_up(self, sensed: Sensed) -> None:
+        sensed.up = True
+        self._commit(sensed.device, Status.UP, "it answers")
+
+    def _become_down(self, sensed: Sensed, why: str, step: Step) -> None:
+        sensed.due_ms = NEVER_MS
+        sensed.probing = False
+        sensed.up = False
+        sensed.readings = None
+        self._commit(sensed.device, Status.DOWN, why)
+        self._readings.change(sensed, step)
+
+    def _commit(self, device: DeviceId, status: Status, why: str) -> None:
+        record = self._cluster.find(device)
+        if record is None or record.status is status:
+            return
+        version = record.status_version + 1
+        self._cluster.put(replace(record, status=status, status_version=version))
+        self._serving.tell(DeviceChanged(device, status.value, why))
+        if status is Status.UP and record.status is Status.UNKNOWN:
+            return  # nobody was told that it is down: a mesh that starts need not gossip every device
+        self.gossip(device, version, status)
+
+    def gossip(self, device: DeviceId, version: int, status: Status) -> None:
+        post = self._serving.surroundings.post_notice
+        value = status.value.encode()
+        self._serving.then(lambda step: post(f"device/{device}", version, value, step))
