@@ -1,0 +1,65 @@
+"""Trigger clauses built by hand, for workloads that have no document: comparisons, joined by and, or, not.
+
+Unknown (None) is as in the document's clauses: false and unknown is false, true or unknown is true.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from comesh.core.program import Predicate, ReadingName
+from comesh.core.values import Value
+
+RELATIONS: dict[str, Callable[[Value, Value], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    name: ReadingName
+    sign: str
+    value: Value
+
+    @property
+    def reads(self) -> frozenset[ReadingName]:
+        return frozenset((self.name,))
+
+    def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
+        value = values.get(self.name)
+        return None if value is None else RELATIONS[self.sign](value, self.value)
+
+
+class Not(msgspec.Struct, frozen=True):
+    inner: Predicate
+
+    @property
+    def reads(self) -> frozenset[ReadingName]:
+        return self.inner.reads
+
+    def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
+        truth = self.inner.evaluate(values)
+        return None if truth is None else not truth
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """Both, or either of the two."""
+
+    both: bool
+    left: Predicate
+    right: Predicate
+
+    @property
+    def reads(self) -> frozenset[ReadingName]:
+        return self.left.reads | self.right.reads
+
+    def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
+        truths = (self.left.evaluate(values), self.right.evaluate(values))
+        if (not self.both) in truths:
+            return not self.both
+        return None if None in truths else self.both

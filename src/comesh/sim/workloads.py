@@ -1,0 +1,371 @@
+"""Workloads for simulations without a document: routines drawn from a seed, on the devices of a topology.
+
+- `paper_workload`: what the paper's simulations run (section 5): routines that touch five devices on average,
+  drawn uniformly, each fired by one device's signal;
+- `deployment_workload`: the shape of its 11-node deployment (section 5.7): clauses over several sensors, long
+  commands, readings that change all the time;
+- `contention_workload`: many routines that want the same few devices, for ever.
+
+Every device is a switch: `on`, set by `set` (which can be read back and repeated) and turned over by `toggle`
+(which cannot). What fires routines are readings of their own, that no command changes. Each routine draws
+from a stream of its own, so that with one more of them the others stay what they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from comesh.core.draws import Draws
+from comesh.core.ids import DeviceId, RoutineId
+from comesh.core.plan import PlannedRoutine, SelectionSettings
+from comesh.core.program import (
+    DeviceProgram,
+    Fit,
+    Predicate,
+    Program,
+    ProtocolSettings,
+    RoutineProgram,
+    StepProgram,
+)
+from comesh.core.selection.planning import make_plan
+from comesh.core.strategies import Strategy
+from comesh.core.values import Value
+from comesh.sim.devices import CommandSpec, DeviceSpec
+from comesh.sim.predicates import Comparison, Joined, Not
+from comesh.sim.sources import Constant, Script, Source, SquareWave
+from comesh.sim.streams import stream
+from comesh.sim.topology import Topology
+
+QUICK_MS: Final = 20.0
+"""How long `set` and `toggle` take by themselves."""
+COMMAND_TIMEOUT_MS: Final = 5000.0
+"""Beyond what a command takes."""
+FLIGHT_MS: Final = 3000.0
+"""How long a command to a virtual device may stay in the air."""
+
+FEWEST_COMMANDS, MOST_COMMANDS = 3, 5
+"""Of a routine of the paper's simulations: with its trigger it touches five devices on average."""
+
+SENSORS: Final = ((2, 0.35), (3, 0.12), (4, 0.53))
+COMMANDS: Final = ((1, 0.15), (2, 0.19), (3, 0.12), (4, 0.54))
+NEGATED, NUMERIC, CHANGED = 0.1, 0.3, 0.5
+"""Of the deployment: how many leaves of a clause, readings, and new values of a reading are so."""
+LONGEST_COMMAND_S: Final = 9
+MOST_DISCRETE: Final = 6
+"""Discrete readings go from 0 up to 1 to 6."""
+NUMERIC_RANGE: Final = (0.0, 100.0)
+SHORTEST_CHANGE_MS, LONGEST_CHANGE_MS = 500.0, 1000.0
+"""Between two new values, anywhere in the deployment."""
+COOLDOWN_MS: Final = 10_000.0
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    program: Program
+    devices: dict[DeviceId, DeviceSpec]
+    fires_ms: tuple[tuple[float, RoutineId], ...] = ()
+    """When each routine's clause becomes true, in order of time, where that is known beforehand."""
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """When the routines of the paper's workload fire: once in each window, in its first half."""
+
+    first_ms: float = 10_000.0
+    """Before it, groups come up."""
+    window_ms: float = 20_000.0
+    """alone: each firing has a window of its own, so it has to be longer than a run."""
+    firings: int = 1
+    """Of each routine."""
+
+
+class _Drawn:
+    """What is drawn so far: routines, what fires them, and what devices can do besides `set` and `toggle`."""
+
+    def __init__(self, topology: Topology, seed: int) -> None:
+        if len(topology.devices) < 2:
+            raise ValueError("a workload needs at least two devices: one that fires, one that acts")
+        self.names = tuple(sorted(topology.devices))
+        self.seed = seed
+        self.routines: dict[RoutineId, RoutineProgram] = {}
+        self.sources: dict[DeviceId, dict[str, Source]] = {name: {} for name in self.names}
+        self.commands: dict[DeviceId, dict[str, CommandSpec]] = {name: {} for name in self.names}
+        self._topology = topology
+
+    def step(self, device: DeviceId, draws: Draws, *, toggles: float, takes_s: int = 0) -> StepProgram:
+        """A command to a device: `toggle` that often, otherwise `set`, or one like it that takes takes_s."""
+        if draws.chance(toggles):
+            return _step(device, "toggle", None, QUICK_MS)
+        command, takes_ms = (f"set_{takes_s}s", 1000.0 * takes_s) if takes_s else ("set", QUICK_MS)
+        self.commands[device][command] = CommandSpec(sets="on", takes_ms=takes_ms)
+        return _step(device, command, draws.chance(0.5), takes_ms)
+
+    def workload(
+        self,
+        selection: SelectionSettings,
+        settings: ProtocolSettings,
+        fires_ms: Sequence[tuple[float, RoutineId]] = (),
+    ) -> Workload:
+        planned = [
+            PlannedRoutine(id=name, touches=_touches(routine)) for name, routine in self.routines.items()
+        ]
+        topology = self._topology
+        nodes, devices = topology.planned_nodes(), topology.planned_devices()
+        specs = {name: _switch(self.sources[name], self.commands[name]) for name in self.names}
+        program = Program(
+            plan=make_plan(1, selection, nodes, devices, planned),
+            devices={name: _device(name, spec) for name, spec in specs.items()},
+            routines=self.routines,
+            settings=settings,
+        )
+        return Workload(program=program, devices=specs, fires_ms=tuple(sorted(fires_ms)))
+
+
+def paper_workload(
+    topology: Topology,
+    selection: SelectionSettings,
+    settings: ProtocolSettings,
+    *,
+    routines: int,
+    seed: int,
+    strategies: Sequence[Strategy] = (Strategy.SEQUENTIAL,),
+    alone: bool = True,
+    timing: Timing | None = None,
+    toggles: float = 0.0,
+) -> Workload:
+    """Routines as in the paper's simulations, taking turns in their strategies. alone: never two at once."""
+    timing = timing or Timing()
+    if timing.window_ms < 4 * settings.monitoring_ms:
+        raise ValueError(
+            f"a window of {timing.window_ms:g} ms is too short to see a signal in: 4 monitorings"
+        )
+    drawn = _Drawn(topology, seed)
+    windows = _windows(routines, timing.firings, seed, alone=alone)
+    fires_ms: list[tuple[float, RoutineId]] = []
+    for number in range(routines):
+        name = routine_name(number)
+        draws = stream(seed, f"paper routine {number}")
+        wanted = FEWEST_COMMANDS + draws.below(MOST_COMMANDS - FEWEST_COMMANDS + 1)
+        trigger, *commanded = draws.sample(drawn.names, 1 + wanted)
+        begins_ms = [
+            timing.first_ms + timing.window_ms * (window + draws.between(0.0, 0.5))
+            for window in windows[number]
+        ]
+        fires_ms += [(at_ms, name) for at_ms in begins_ms]
+        drawn.sources[trigger][signal_of(name)] = _pulses(begins_ms, timing.window_ms / 4)
+        drawn.routines[name] = RoutineProgram(
+            id=name,
+            when=Comparison((trigger, signal_of(name)), "==", True),
+            strategy=strategies[number % len(strategies)],
+            steps=tuple(drawn.step(device, draws, toggles=toggles) for device in commanded),
+        )
+    return drawn.workload(selection, settings, fires_ms)
+
+
+def deployment_workload(
+    topology: Topology,
+    selection: SelectionSettings,
+    settings: ProtocolSettings,
+    *,
+    routines: int,
+    seed: int,
+    length_ms: float,
+    strategies: Sequence[Strategy] = (Strategy.SEQUENTIAL,),
+    toggles: float = 0.0,
+) -> Workload:
+    """Routines as in the paper's deployment, over readings that change until length_ms."""
+    drawn = _Drawn(topology, seed)
+    kinds = _draw_readings(drawn, length_ms)
+    for number in range(routines):
+        name = routine_name(number)
+        draws = stream(seed, f"deployment routine {number}")
+        sensors = draws.sample(drawn.names, _weighted(SENSORS, draws))
+        commanded = draws.sample(drawn.names, _weighted(COMMANDS, draws))
+        drawn.routines[name] = RoutineProgram(
+            id=name,
+            when=_clause([_leaf(sensor, kinds[sensor], draws) for sensor in sensors], draws),
+            cooldown_ms=COOLDOWN_MS,
+            strategy=strategies[number % len(strategies)],
+            steps=tuple(
+                drawn.step(device, draws, toggles=toggles, takes_s=1 + draws.below(LONGEST_COMMAND_S))
+                for device in commanded
+            ),
+        )
+    return drawn.workload(selection, settings)
+
+
+def contention_workload(
+    topology: Topology,
+    selection: SelectionSettings,
+    settings: ProtocolSettings,
+    *,
+    seed: int,
+    routines: int = 20,
+    contended: int = 4,
+    strategies: Sequence[Strategy] = tuple(Strategy),
+    period_ms: float = 4000.0,
+    toggles: float = 0.25,
+) -> Workload:
+    """Routines that each want two or more of a few devices, and fire about every period_ms, for ever."""
+    drawn = _Drawn(topology, seed)
+    few = stream(seed, "contended devices").sample(drawn.names, contended)
+    if len(few) < 2:
+        raise ValueError("routines contend for at least two devices")
+    for number in range(routines):
+        name = routine_name(number)
+        draws = stream(seed, f"contending routine {number}")
+        wanted = draws.sample(few, 2 + draws.below(len(few) - 1))
+        trigger = draws.choice(drawn.names)
+        wave = SquareWave(period_ms=period_ms * draws.between(0.75, 1.25))
+        drawn.sources[trigger][signal_of(name)] = wave
+        drawn.routines[name] = RoutineProgram(
+            id=name,
+            when=Comparison((trigger, signal_of(name)), "==", True),
+            strategy=strategies[number % len(strategies)],
+            steps=tuple(drawn.step(device, draws, toggles=toggles) for device in wanted),
+        )
+    return drawn.workload(selection, settings)
+
+
+def routine_name(number: int) -> RoutineId:
+    return RoutineId(f"r{number:03}")
+
+
+def signal_of(routine: RoutineId) -> str:
+    """The reading, of its trigger device, that fires a routine."""
+    return f"signal_{routine}"
+
+
+# -- devices -----------------------------------------------------------------------------------------------
+
+
+def _switch(sources: Mapping[str, Source], commands: Mapping[str, CommandSpec]) -> DeviceSpec:
+    return DeviceSpec(
+        sources={"on": Constant(False), **sources},
+        commands={
+            "set": CommandSpec(sets="on", takes_ms=QUICK_MS),
+            "toggle": CommandSpec(toggles="on", takes_ms=QUICK_MS),
+            **commands,
+        },
+        fences=True,
+    )
+
+
+def _device(name: DeviceId, spec: DeviceSpec) -> DeviceProgram:
+    kinds = {reading: _kind(source) for reading, source in spec.sources.items()}
+    return DeviceProgram(id=name, flight_ms=FLIGHT_MS, fit=_fit(kinds))
+
+
+def _kind(source: Source) -> type[Value]:
+    match source:
+        case Constant():
+            return type(source.value)
+        case SquareWave():
+            return type(source.first)
+        case Script():
+            return type(source.points[0][1])
+        case _:
+            return float
+
+
+def _fit(kinds: Mapping[str, type[Value]]) -> Fit:
+    def fit(answer: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: answer[name] for name, kind in kinds.items() if type(answer.get(name)) is kind}
+
+    return fit
+
+
+def _step(device: DeviceId, command: str, argument: bool | None, takes_ms: float) -> StepProgram:
+    return StepProgram(
+        device=device,
+        command=command,
+        argument=argument,
+        takes_ms=takes_ms,
+        timeout_ms=takes_ms + COMMAND_TIMEOUT_MS,
+        idempotent=argument is not None,
+        expects=None if argument is None else {"on": argument},
+    )
+
+
+def _touches(routine: RoutineProgram) -> tuple[DeviceId, ...]:
+    read = set() if routine.when is None else {DeviceId(device) for device, _ in routine.when.reads}
+    return tuple(sorted(read | routine.commands))
+
+
+# -- the paper's simulations -------------------------------------------------------------------------------
+
+
+def _windows(routines: int, firings: int, seed: int, *, alone: bool) -> list[list[int]]:
+    """By routine, the windows in which it fires: one per round, and alone each in another one."""
+    if not alone:
+        return [list(range(firings)) for _ in range(routines)]
+    windows: list[list[int]] = [[] for _ in range(routines)]
+    order = list(range(routines))
+    draws = stream(seed, "paper windows")
+    for firing in range(firings):
+        draws.shuffle(order)
+        for turn, number in enumerate(order):
+            windows[number].append(firing * routines + turn)
+    return windows
+
+
+def _pulses(begins_ms: Sequence[float], lasts_ms: float) -> Script:
+    """True from each of these times on for a while."""
+    points: list[tuple[float, Value]] = [(0.0, False)]
+    for at_ms in begins_ms:
+        points += [(at_ms, True), (at_ms + lasts_ms, False)]
+    return Script(tuple(points))
+
+
+# -- the paper's deployment --------------------------------------------------------------------------------
+
+
+def _draw_readings(drawn: _Drawn, length_ms: float) -> dict[DeviceId, int | None]:
+    """Give every device a reading `level` that changes now and then. Returns the highest value of each that
+    is discrete, and None for each that is numeric."""
+    draws = stream(drawn.seed, "deployment readings")
+    kinds = {name: None if draws.chance(NUMERIC) else 1 + draws.below(MOST_DISCRETE) for name in drawn.names}
+    points: dict[DeviceId, list[tuple[float, Value]]] = {
+        name: [(0.0, _level(kind, draws))] for name, kind in kinds.items()
+    }
+    at_ms = 0.0
+    while (at_ms := at_ms + draws.between(SHORTEST_CHANGE_MS, LONGEST_CHANGE_MS)) < length_ms:
+        name = draws.choice(drawn.names)
+        if draws.chance(CHANGED):
+            points[name].append((at_ms, _other_level(kinds[name], points[name][-1][1], draws)))
+    for name in drawn.names:
+        drawn.sources[name]["level"] = Script(tuple(points[name]))
+    return kinds
+
+
+def _level(highest: int | None, draws: Draws) -> Value:
+    return draws.between(*NUMERIC_RANGE) if highest is None else draws.below(highest + 1)
+
+
+def _other_level(highest: int | None, level: Value, draws: Draws) -> Value:
+    while (other := _level(highest, draws)) == level:
+        pass
+    return other
+
+
+def _leaf(sensor: DeviceId, highest: int | None, draws: Draws) -> Predicate:
+    sign = draws.choice(("==", "!=") if highest is not None else ("<", "<=", ">", ">="))
+    leaf = Comparison((sensor, "level"), sign, _level(highest, draws))
+    return Not(leaf) if draws.chance(NEGATED) else leaf
+
+
+def _clause(leaves: Sequence[Predicate], draws: Draws) -> Predicate:
+    """A random binary tree over the leaves, each joint half of the time an and."""
+    if len(leaves) == 1:
+        return leaves[0]
+    cut = 1 + draws.below(len(leaves) - 1)
+    both = draws.chance(0.5)
+    return Joined(both, _clause(leaves[:cut], draws), _clause(leaves[cut:], draws))
+
+
+def _weighted(shares: Sequence[tuple[int, float]], draws: Draws) -> int:
+    left = draws.unit()
+    for number, share in shares:
+        left -= share
+        if left < 0:
+            return number
+    return shares[-1][0]
