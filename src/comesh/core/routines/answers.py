@@ -1,8 +1,8 @@
 """What other groups say to a run, and what it makes of that.
 
 Every letter may come late, twice, or to a leader that was deposed without knowing. So each is measured
-against the staged record first: the run, its attempt, its stage. What a deposed leader stages is never committed, and
-what it would say waits for that commit; only `_free` speaks of runs that it has no record of.
+against the staged record first: the run, its attempt, its stage. What a deposed leader stages is never
+committed, and what it would say waits for that commit; only `_free` speaks of runs that it has no record of.
 """
 
 from msgspec.structs import replace
