@@ -11,7 +11,7 @@ from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId
 from comesh.core.journal import JournalRecord
 from comesh.core.messages import Message
-from comesh.core.records import Entry
+from comesh.core.records import Entry, Record
 from comesh.core.stamps import Ballot, Era, RunId, Stamp
 from comesh.core.values import Value
 
@@ -134,6 +134,8 @@ class LeaderChanged(msgspec.Struct, frozen=True, gc=False):
     digest: int
     era: Era
     why: str = ""
+    records: tuple[Record, ...] = ()
+    """The whole state at that number."""
 
 
 class Committed(msgspec.Struct, frozen=True, gc=False):

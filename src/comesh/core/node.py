@@ -18,28 +18,37 @@ from comesh.core.events import (
     Started,
     TimerFired,
 )
+from comesh.core.group.groups import Groups
+from comesh.core.group.versions import Compile, Versions
+from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.membership import Medley, MembershipSettings, Roster
 from comesh.core.membership.table import Table
+from comesh.core.program import Program
 from comesh.core.step import Step
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 
 AnyEvent = (
     MessageReceived
     | TimerFired
     | DeviceAnswered
     | DeviceReported
-    | JournalFailed
-    | JournalMended
-    | FireAsked
-    | ApplyAsked
     | NoticePosted
     | Started
     | LeaveAsked
+    | FireAsked
+    | ApplyAsked
+    | JournalFailed
+    | JournalMended
 )
 
 
+def no_compiler(text: str, version: int, before: Program) -> Program:
+    raise ValueError("this node takes no new deployment versions")
+
+
 class Node:
-    """One node of the mesh: `step` in, effects out, nothing else."""
+    """One node of the mesh: `step` in, effects out, nothing else. Without a program: membership only."""
 
     def __init__(
         self,
@@ -50,21 +59,41 @@ class Node:
         seed: int,
         seeds: Sequence[NodeId] = (),
         table: Table | None = None,
+        program: Program | None = None,
+        compile_text: Compile = no_compiler,
         deployment: int = 1,
     ) -> None:
         self.id = own
-        self.deployment = deployment
-        """The version that this node works by: every datagram carries it."""
+        self._deployment = deployment
+        draws = Draws(seed)
         self.membership = Medley(
-            own=own, roster=roster, settings=membership, draws=Draws(seed), seeds=seeds, table=table
+            own=own, roster=roster, settings=membership, draws=draws, seeds=seeds, table=table
         )
+        self.groups: Groups | None = None
+        if program is not None:
+            versions = Versions(program, compile_text)
+            self.groups = Groups(own, self.membership, versions, draws.fork(1))
+
+    @property
+    def deployment(self) -> int:
+        """The version that this node works by: every datagram carries it."""
+        return self._deployment if self.groups is None else self.groups.versions.newest.version
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
         """wall_ms None: the clocks agree."""
         step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
+        if self.groups is None:
+            self._on_membership(event, step)
+            return step.effects
+        self._route(event, self.groups, step)
+        self.groups.settle(step)
+        return step.effects
+
+    def _on_membership(self, event: AnyEvent, step: Step) -> None:
         match event:
-            case MessageReceived():
-                self.membership.on_message(event, event.message, step)
+            case MessageReceived(message=message):
+                if not isinstance(message, InConfig | Letter | DocumentAsked | DocumentGiven):
+                    self.membership.on_message(event, message, step)
             case TimerFired():
                 self.membership.on_timer(event.timer, step)
             case NoticePosted():
@@ -79,4 +108,58 @@ class Node:
                 pass  # membership works without a journal
             case _:
                 assert_never(event)
-        return step.effects
+
+    def _route(self, event: AnyEvent, groups: Groups, step: Step) -> None:
+        match event:
+            case MessageReceived(message=message):
+                if isinstance(message, InConfig | Letter | DocumentAsked | DocumentGiven):
+                    if self.membership.hears(event.sender, event.incarnation, step):
+                        self._on_group_message(event, message, groups, step)
+                else:
+                    self.membership.on_message(event, message, step)
+            case TimerFired(timer=timer):
+                if timer.part == "membership":
+                    self.membership.on_timer(timer, step)
+                else:
+                    groups.on_timer(timer, step)
+            case DeviceAnswered():
+                groups.on_answer(event, step)
+            case DeviceReported():
+                groups.on_report(event, step)
+            case FireAsked():
+                groups.post_office.on_fire(event, step)
+            case ApplyAsked():
+                groups.post_office.on_apply(event, step)
+            case Started():
+                self.membership.on_started(event, step)
+                groups.on_started(event, step)
+            case LeaveAsked():
+                groups.on_leave(step)
+                self.membership.on_leave(step)
+            case JournalFailed():
+                groups.on_unable(step)
+            case JournalMended():
+                groups.on_able(event.journal, step)
+            case NoticePosted():
+                self.membership.on_notice(event, step)
+            case _:
+                assert_never(event)
+
+    def _on_group_message(
+        self,
+        event: MessageReceived,
+        message: InConfig | Letter | DocumentAsked | DocumentGiven,
+        groups: Groups,
+        step: Step,
+    ) -> None:
+        match message:
+            case InConfig():
+                groups.on_message(event, message, step)
+            case Letter():
+                groups.post_office.on_message(event, message, step)
+            case DocumentAsked():
+                groups.post_office.on_document_asked(event.sender, message, step)
+            case DocumentGiven():
+                groups.post_office.on_document_given(event.sender, message, step)
+            case _:
+                assert_never(message)

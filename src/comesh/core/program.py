@@ -130,6 +130,7 @@ class Program:
         settings: ProtocolSettings,
         moment: Moment = _nothing,
         text: str = "",
+        first_versions: Mapping[GroupId, int] | None = None,
     ) -> None:
         self.plan = plan
         self.version = plan.version
@@ -139,6 +140,8 @@ class Program:
         self.moment = moment
         self.text = text
         """The document that it was made of: what a node hands to one that lacks this version."""
+        self.first_versions: dict[GroupId, int] = dict(first_versions or dict.fromkeys(plan.genesis, plan.version))
+        """The deployment version that added each group."""
         self.group_of_device: dict[DeviceId, GroupId] = {
             device: cluster.group for cluster in plan.clusters for device in cluster.devices
         }

@@ -1,12 +1,14 @@
-"""Nodes for the simulator: the core's Node, with membership, for every name of a topology."""
+"""Nodes for the simulator: the core's Node for every name of a topology."""
 
 from collections import Counter
 
+from comesh.core.group.versions import Compile
 from comesh.core.ids import Incarnation, NodeId
 from comesh.core.membership import MembershipSettings, Roster
 from comesh.core.membership.table import Table
 from comesh.core.messages import MemberState
-from comesh.core.node import Node
+from comesh.core.node import Node, no_compiler
+from comesh.core.program import Program
 from comesh.sim.machine import nonce_of
 from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
@@ -14,14 +16,21 @@ from comesh.sim.world import NodeFactory
 
 
 def members(
-    topology: Topology, settings: MembershipSettings, *, seed: int, joined: bool = False
+    topology: Topology,
+    settings: MembershipSettings,
+    *,
+    seed: int,
+    joined: bool = False,
+    program: Program | None = None,
+    compile_text: Compile = no_compiler,
 ) -> NodeFactory:
-    """A factory of nodes. All share one roster; every life draws from a stream of its own.
+    """A factory of nodes. All share one roster (and program: None is membership only, without groups); every
+    life draws from a stream of its own.
 
     joined: first lives begin as if they had met already, so that a run can look at a mesh at rest. Later
     lives, and those of copied cards, join like strangers.
     """
-    roster = Roster(topology.planned_nodes())
+    roster = Roster(topology.planned_nodes()) if program is None else program.roster
     lives: Counter[NodeId] = Counter()
     known = _everyone(roster, seed) if joined else None
 
@@ -29,7 +38,15 @@ def members(
         lives[node_id] += 1
         life_seed = stream(seed, f"node {node_id} {lives[node_id]}").word()
         table = known.copy() if known is not None and lives[node_id] == 1 else None
-        return Node(own=node_id, roster=roster, membership=settings, seed=life_seed, table=table)
+        return Node(
+            own=node_id,
+            roster=roster,
+            membership=settings,
+            seed=life_seed,
+            table=table,
+            program=program,
+            compile_text=compile_text,
+        )
 
     return make
 

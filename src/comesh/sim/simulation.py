@@ -11,8 +11,11 @@ The world underneath is open: `simulation.world` has the machines, the traffic, 
 import time
 from collections.abc import Callable, Mapping
 
+from comesh.core.group.versions import Compile
 from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
+from comesh.core.node import no_compiler
+from comesh.core.program import Program
 from comesh.sim.devices import DeviceSpec
 from comesh.sim.faults import Schedule
 from comesh.sim.injection import inject
@@ -43,10 +46,19 @@ class Simulation:
         make_node: NodeFactory | None = None,
         faults: Schedule | None = None,
         devices: Mapping[DeviceId, DeviceSpec] | None = None,
+        program: Program | None = None,
+        compile_text: Compile = no_compiler,
         trace: Trace | None = None,
     ) -> None:
         if make_node is None:
-            make_node = members(topology, membership or MembershipSettings(), seed=seed, joined=joined)
+            make_node = members(
+                topology,
+                membership or MembershipSettings(),
+                seed=seed,
+                joined=joined,
+                program=program,
+                compile_text=compile_text,
+            )
         self.seed = seed
         self.world = World(
             topology,

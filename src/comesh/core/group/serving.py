@@ -50,6 +50,9 @@ class Surroundings(Protocol):
 
     def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None: ...
 
+    def learn_document(self, version: int, text: str, step: Step) -> None:
+        """A deployment version is committed: adopt it, and let everybody know."""
+
 
 class Part(Protocol):
     """Looks after the devices, or the routines, of a served group."""
@@ -210,6 +213,11 @@ class Serving:
     def on_timer(self, timer: Timer, step: Step) -> None:
         self._timers.pop(timer, None)
         self.parts[timer.part].on_timer(timer.what, timer.of, step)
+
+    @property
+    def has_work(self) -> bool:
+        """Something was staged or said since the last seal."""
+        return bool(self._staged or self._local or self._fresh)
 
     def take_local(self) -> Letter | None:
         """The next letter to the own group."""

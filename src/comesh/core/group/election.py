@@ -1,0 +1,211 @@
+"""How a member comes to lead: Bully by rank with a pre-vote (protocol, section 3).
+
+Ask first, without consequence: only who would be promised by f+1 claims, so that an isolated node never
+disturbs. A lower rank that is able takes precedence: the asker defers to it for a while. A claim is a promise
+to oneself, flushed; with f+1 promises from whole members the newest accepted state is pulled and opened.
+
+After a power loss of f+1 members or more there are not enough whole ones. When so many have been seen, and
+`cold_wait` is over, a claim may be won with promises of members that are not whole: a *lossy* election, which
+opens a new era. What it may have lost is reconciled afterwards (section 5).
+"""
+
+from comesh.core.group.leadership import Leadership
+from comesh.core.group.replica import IDLE_LEASES, Replica
+from comesh.core.group.roles import Role
+from comesh.core.group_messages import Answer, Ask, Claim, Promise, Pull, Refuse, State
+from comesh.core.stamps import Ballot
+from comesh.core.step import Step
+
+DEFER_PER_RANK_MS = 100.0
+CLAIM_ROUND_TRIPS = 6.0
+"""A claim that was not won within so many round trips (and a lease) is given up."""
+
+
+class Election:
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        replica.election = self
+        self._would: dict[int, bool] = {}
+        """Ranks that would promise, and whether they are whole."""
+        self._lost: dict[int, None] = {}
+        """Ranks whose seat is nobody's any more: their journal is gone."""
+        self._deferred = False
+        self._round = replica.promised.round
+        self._promises: dict[int, Promise] = {}
+        self._pulled_from: int | None = None
+        self._nonce = 0
+        self._lossy = False
+        self.ballot = Ballot(self._round, replica.rank)
+
+    # -- the pre-vote ------------------------------------------------------------------------------------
+
+    def ask(self, step: Step) -> None:
+        replica = self._replica
+        replica.become(Role.ASKING, step)
+        self.ballot = Ballot(max(self._round, replica.promised.round, 0) + 1, replica.rank)
+        self._would = {replica.rank: replica.whole}
+        self._deferred = False
+        replica.send_all(Ask(self.ballot), step)
+        spread = replica.host.draws.between(1.0, 1.5)
+        replica.deadlines.set("ask", max(replica.lease_ms, 2 * replica.far_round_trip_ms) * spread, step)
+        self._consider(step)
+
+    def on_body(self, rank: int, body: Answer | Promise, step: Step) -> None:
+        match body:
+            case Answer() if self._replica.role is Role.ASKING and body.ballot == self.ballot:
+                self._on_answer(rank, body, step)
+            case Promise() if self._replica.role is Role.CLAIMING and body.ballot == self.ballot:
+                self._promises[rank] = body
+                self._count(step)
+
+    def on_stranger(self, rank: int, step: Step) -> None:
+        self._lost[rank] = None
+        if self._replica.role is Role.ASKING:
+            self._consider(step)
+        elif self._replica.role is Role.CLAIMING:
+            self._count(step)
+
+    def _on_answer(self, rank: int, answer: Answer, step: Step) -> None:
+        replica = self._replica
+        self._round = max(self._round, answer.promised.round)
+        if not answer.would:
+            if answer.leader is not None and not replica.host.is_dead(
+                replica.config.seats[answer.leader].node
+            ):
+                replica.follow(step)
+            return
+        self._would[rank] = answer.whole
+        if answer.able and rank < replica.rank and not self._deferred:
+            self._deferred = True
+            wait_ms = 2 * replica.far_round_trip_ms + DEFER_PER_RANK_MS * replica.rank
+            replica.deadlines.set("defer", wait_ms, step)
+        self._consider(step)
+
+    def _consider(self, step: Step) -> None:
+        """Claim, if enough would promise and nobody goes first."""
+        replica = self._replica
+        if "defer" in replica.deadlines:
+            return
+        whole = sum(self._would.values())
+        not_whole = len(self._would) - whole + len(self._lost)
+        quorum = replica.config.quorum
+        enough = self._is_prevoted(whole, quorum)
+        if enough or (len(self._would) >= quorum and self._is_cold(not_whole, step)):
+            self._claim(step)
+
+    def _is_prevoted(self, whole: int, quorum: int) -> bool:
+        return whole >= quorum
+
+    def _is_cold(self, not_whole: int, step: Step) -> bool:
+        """f+1 members are not whole, and have not been for so long that no whole quorum will come."""
+        replica = self._replica
+        if not_whole < replica.config.quorum:
+            return False
+        if replica.not_whole_since_ms is None:
+            replica.not_whole_since_ms = step.now_ms
+        return step.now_ms - replica.not_whole_since_ms >= replica.settings.cold_wait_ms
+
+    # -- the claim ---------------------------------------------------------------------------------------
+
+    def _claim(self, step: Step) -> None:
+        replica = self._replica
+        self.ballot = Ballot(max(self._round, replica.promised.round, 0) + 1, replica.rank)
+        replica.become(Role.CLAIMING, step)
+        replica.deadlines.clear("ask", "defer")
+        replica.persist_promise(self.ballot, step)
+        ledger = replica.ledger
+        own = Promise(
+            self.ballot, replica.accepted, ledger.number, ledger.digest, replica.whole, replica.era
+        )
+        self._promises = {replica.rank: own}
+        replica.send_all(Claim(self.ballot), step)
+        trip_ms = max(replica.far_round_trip_ms, 1.0)
+        replica.deadlines.set("claim", CLAIM_ROUND_TRIPS * trip_ms + replica.lease_ms, step)
+        replica.deadlines.set("resend", 2 * trip_ms, step)
+        self._count(step)
+
+    def _count(self, step: Step) -> None:
+        replica = self._replica
+        if self._pulled_from is not None:
+            return
+        quorum = replica.config.quorum
+        chosen_among = {rank: one for rank, one in self._promises.items() if self._counts(one)}
+        if len(chosen_among) < quorum:
+            not_whole = sum(not one.whole for one in self._promises.values()) + len(self._lost)
+            if len(self._promises) < quorum or not self._is_cold(not_whole, step):
+                return
+            chosen_among = self._promises
+            self._lossy = True
+        newest = max(chosen_among, key=lambda rank: self._newness(chosen_among[rank], rank))
+        if newest == replica.rank:
+            self._open(step)
+            return
+        self._pulled_from = newest
+        self._pull(step)
+
+    def _counts(self, promise: Promise) -> bool:
+        return promise.whole
+
+    def _newness(self, promise: Promise, rank: int) -> tuple[Ballot, int, bool]:
+        """The highest accepted ballot, then number; of equals the own state, which need not travel."""
+        return (promise.accepted, promise.number, rank == self._replica.rank)
+
+    def _pull(self, step: Step) -> None:
+        replica = self._replica
+        assert self._pulled_from is not None
+        self._nonce = 1 + (replica.host.draws.word() >> 2)
+        ledger = replica.ledger
+        pull = Pull(replica.accepted, ledger.number, ledger.digest, self._nonce)
+        replica.send(self._pulled_from, pull, step)
+
+    def awaits(self, rank: int, state: State) -> bool:
+        return rank == self._pulled_from and state.nonce == self._nonce
+
+    def on_pulled(self, state: State, step: Step) -> None:
+        """The newest state is here; it is accepted as the one who gave it accepted it."""
+        promise = self._promises[self._pulled_from] if self._pulled_from is not None else None
+        assert promise is not None
+        self._replica.take(state, state.number, state.accepted, step)
+        self._open(step)
+
+    def _open(self, step: Step) -> None:
+        replica = self._replica
+        replica.election = None
+        replica.deadlines.clear("claim", "resend")
+        replica.whole = True
+        Leadership(replica, self.ballot, lossy=self._lossy).open(step)
+
+    # -- time and refusal --------------------------------------------------------------------------------
+
+    def on_due(self, name: str, step: Step) -> None:
+        replica = self._replica
+        match name:
+            case "ask":
+                self.ask(step)
+            case "defer":
+                self._deferred = True
+                self._consider(step)
+            case "resend" if replica.role is Role.CLAIMING:
+                if self._pulled_from is not None:
+                    self._pull(step)
+                else:
+                    replica.send_all(Claim(self.ballot), step)
+                replica.deadlines.set("resend", max(2 * replica.far_round_trip_ms, 2.0) * 2, step)
+            case "claim":
+                self._step_back(step)
+            case _:
+                pass
+
+    def on_refuse(self, rank: int, refuse: Refuse, step: Step) -> None:
+        if self._replica.role is not Role.CLAIMING or refuse.ballot != self.ballot:
+            return
+        self._round = max(self._round, refuse.promised.round)
+        if refuse.promised > self.ballot:
+            self._step_back(step)
+
+    def _step_back(self, step: Step) -> None:
+        """Wait a while, by rank and by chance, then ask again unless somebody leads by then."""
+        replica = self._replica
+        replica.follow(step)
+        wait_ms = replica.lease_ms * replica.host.draws.between(0.5, IDLE_LEASES)
+        replica.deadlines.set("suspicion", wait_ms, step)

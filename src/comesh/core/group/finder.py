@@ -1,0 +1,126 @@
+"""Finding the leader of a group: the gossiped directory, what letters and answers said since, else a guess.
+
+A wrong guess costs an answer, never safety: whoever does not serve the group says `NotLeader`, and where it
+thinks that the leader is. What was written to the wrong one lately is then sent again to the right one.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from comesh.core.group.config import Config
+from comesh.core.ids import Counter, GroupId, NodeId
+from comesh.core.messages import Notice
+from comesh.core.program import Program
+from comesh.core.stamps import NO_BALLOT, Ballot, Fence
+from comesh.core.step import Step
+from comesh.core.work_messages import Letter
+
+RECENT_LETTERS = 16
+RECENT_MS = 2000.0
+"""Letters of the last while that are sent again when a better address is learned."""
+UNANSWERED = 2
+"""So many letters to one address without a word from the group, and another member is tried."""
+
+
+class Listing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the directory says of a group; posted by whoever begins to serve it."""
+
+    number: Counter
+    epoch: int
+    ballot: Ballot
+    leader: NodeId
+    nodes: tuple[NodeId, ...]
+    version: Counter
+
+    @property
+    def fence(self) -> Fence:
+        return Fence(self.number, self.ballot)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Listing)
+
+
+def notice_key(group: GroupId) -> str:
+    return "config/" + group
+
+
+def listing_notice(config: Config, ballot: Ballot, leader: NodeId) -> tuple[str, int, bytes]:
+    """Key, version and value of the notice: versions rise with config and ballot."""
+    listing = Listing(config.number, config.epoch, ballot, leader, config.nodes, config.version)
+    version = (config.number << 24) | min(ballot.round, (1 << 24) - 1)
+    return notice_key(config.group), version, _encoder.encode(listing)
+
+
+class Finder:
+    def __init__(self, board: Callable[[str], Notice | None]) -> None:
+        self._board = board
+        self._listings: dict[GroupId, tuple[int, Listing]] = {}
+        self._leaders: dict[GroupId, tuple[Fence, NodeId]] = {}
+        self._unanswered: dict[GroupId, int] = {}
+        self._recent: dict[GroupId, deque[tuple[float, Letter]]] = {}
+
+    def listing(self, group: GroupId) -> Listing | None:
+        notice = self._board(notice_key(group))
+        if notice is None:
+            return None
+        known = self._listings.get(group)
+        if known is not None and known[0] == notice.version:
+            return known[1]
+        try:
+            listing = _decoder.decode(notice.value)
+        except msgspec.DecodeError:
+            return None
+        self._listings[group] = (notice.version, listing)
+        return listing
+
+    def where(self, group: GroupId, program: Program) -> NodeId | None:
+        """The node to write to."""
+        listing = self.listing(group)
+        known = self._leaders.get(group)
+        if listing is not None and (known is None or listing.fence > known[0]):
+            known = self._leaders[group] = (listing.fence, listing.leader)
+            self._unanswered[group] = 0
+        nodes = program.plan.genesis.get(group, ()) if listing is None else listing.nodes
+        tries = self._unanswered.get(group, 0) // UNANSWERED
+        if known is not None and tries == 0:
+            return known[1]
+        if not nodes:
+            return None if known is None else known[1]
+        return nodes[(tries - (known is not None)) % len(nodes)]
+
+    def wrote(self, group: GroupId, letter: Letter, step: Step) -> None:
+        self._unanswered[group] = self._unanswered.get(group, 0) + 1
+        recent = self._recent.get(group)
+        if recent is None:
+            recent = self._recent[group] = deque(maxlen=RECENT_LETTERS)
+        recent.append((step.now_ms, letter))
+
+    def heard(self, group: GroupId, fence: Fence, node: NodeId) -> None:
+        """The leader of a group wrote."""
+        self._unanswered[group] = 0
+        known = self._leaders.get(group)
+        if known is None or fence >= known[0]:
+            self._leaders[group] = (fence, node)
+
+    def corrected(self, group: GroupId, about: Fence, leader: NodeId | None, step: Step) -> list[Letter]:
+        """Somebody knows better who leads: what to send again, to the right one."""
+        known = self._leaders.get(group)
+        if leader is None or (known is not None and (about < known[0] or leader == known[1])):
+            return []
+        self._leaders[group] = (about, leader)
+        self._unanswered[group] = 0
+        recent = self._recent.pop(group, None) or ()
+        return [letter for at_ms, letter in recent if step.now_ms - at_ms < RECENT_MS]
+
+    def leader(self, group: GroupId) -> tuple[Fence, NodeId | None]:
+        """What this node would tell somebody who asked the wrong one."""
+        listing = self.listing(group)
+        known = self._leaders.get(group)
+        if known is not None and (listing is None or known[0] >= listing.fence):
+            return known
+        if listing is not None:
+            return listing.fence, listing.leader
+        return Fence(0, NO_BALLOT), None

@@ -1,0 +1,502 @@
+"""All groups of one node: its replicas, what it serves, and who is asked where.
+
+One event may reach several replicas and served groups of the node, and what they say to each other stays inside
+the step: `settle` runs until nothing is left to do. Letters to a group that this node serves itself, and messages
+to a seat of its own, never reach the radio.
+"""
+
+from collections import deque
+from typing import Final
+
+from comesh.core.devices import Devices
+from comesh.core.draws import Draws
+from comesh.core.effects import Persist, ReadDevice
+from comesh.core.events import (
+    DeviceAnswered,
+    DeviceReported,
+    MessageReceived,
+    NoticePosted,
+    Started,
+    Timer,
+)
+from comesh.core.group.config import UNBOUND_STORE, Config, Seat
+from comesh.core.group.election import Election
+from comesh.core.group.finder import listing_notice
+from comesh.core.group.leadership import Leadership
+from comesh.core.group.post import Post
+from comesh.core.group.replica import Replica
+from comesh.core.group.roles import Role
+from comesh.core.group.seating import Seating, genesis_config, installed, keep
+from comesh.core.group.serving import Serving
+from comesh.core.group.succession import next_config
+from comesh.core.group.versions import Deployments, Versions
+from comesh.core.group_messages import (
+    Ask,
+    Body,
+    Claim,
+    Gap,
+    InConfig,
+    Installed,
+    Invite,
+    Moved,
+    Probe,
+    Probed,
+    Ready,
+    Recover,
+    Start,
+    State,
+    Stranger,
+    Sync,
+    Update,
+)
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.journal import ConfigDropped, Image, Tombstone
+from comesh.core.membership import Medley
+from comesh.core.messages import Notice
+from comesh.core.plan import DEPLOYMENT
+from comesh.core.program import Program, ProtocolSettings
+from comesh.core.routines import Routines
+from comesh.core.stamps import NO_BALLOT, OPENING
+from comesh.core.step import Step
+from comesh.core.work_messages import Apply, Letter, ToDevices
+
+EARLY_MESSAGES: Final = 64
+"""Of configs that this node is about to be started in: kept until it is."""
+MOST_ROUNDS: Final = 10_000
+"""A step that does not settle within so many rounds is a bug, not work."""
+
+
+class Groups:
+    """Host of the replicas and surroundings of the served groups."""
+
+    def __init__(self, own: NodeId, membership: Medley, versions: Versions, draws: Draws) -> None:
+        self.own = own
+        self.membership = membership
+        self.versions = versions
+        self.draws = draws
+        self.store = 0
+        self.unable = False
+        self.replicas: dict[int, Replica] = {}
+        """By the mark of their config."""
+        self.tombstones: dict[GroupId, Config] = {}
+        self.post_office = Post(self)
+        self._seating = Seating(own, 0)
+        self._calls: dict[int, Serving] = {}
+        self._probes: dict[int, tuple[Replica, NodeId, Probe]] = {}
+        self._last_call = 0
+        self._last_probe = 0
+        self._local: deque[InConfig] = deque()
+        self._early: deque[tuple[NodeId, InConfig]] = deque(maxlen=EARLY_MESSAGES)
+        self._seen_members = -1
+        self._seen_board = 0
+        self._initialised = False
+        self._servings: dict[GroupId, Serving] = {}
+
+    # -- begin -------------------------------------------------------------------------------------------
+
+    def on_started(self, event: Started, step: Step) -> None:
+        self.store = self._seating.store = event.store
+        self._initialised = event.initialised
+        image = event.journal or Image()
+        fresh = not image.configs and not image.tombstones
+        self._load(image, step)
+        self.restore(image, step)
+        if event.initialised and fresh and event.boot <= 1:
+            self._take_rights(self.versions.newest, (), step)
+
+    def _load(self, image: Image, step: Step) -> None:
+        """Take the deployment versions that the journal holds."""
+        for version, text in sorted(image.documents.items()):
+            if version > self.versions.newest.version:
+                self.versions.add(self.versions.compile(text, version))
+        self.membership.adopt(self.versions.newest.roster, step)
+
+    def restore(self, image: Image, step: Step) -> None:
+        """Go on from what the journal holds, as after any restart."""
+        for replica in self.replicas.values():
+            replica.deadlines.end(step)
+        self.replicas = {}
+        self.tombstones = dict(image.tombstones)
+        for kept in image.configs.values():
+            if kept.installed:
+                program = self.versions.or_newest(kept.config.version)
+                replica = Replica(self, kept, program.settings)
+                self.replicas[replica.mark] = replica
+                replica.begin(step, restarted=True)
+            else:
+                self._seating.restore(kept)
+
+    def _take_rights(self, program: Program, before: tuple[GroupId, ...], step: Step) -> None:
+        """Write the genesis rights of the groups that a version adds, if this node is to begin them."""
+        for group in sorted(program.plan.genesis):
+            if group in before or self.own not in program.plan.genesis[group]:
+                continue
+            kept = keep(genesis_config(program, group), 0, (), 0, OPENING, step)
+            replica = Replica(self, kept, program.settings)
+            self.replicas[replica.mark] = replica
+            replica.begin(step, restarted=False)
+
+    def adopt(self, program: Program, step: Step) -> None:
+        """A newer deployment version is in the journal."""
+        before = tuple(self.versions.newest.plan.genesis)
+        self.versions.add(program)
+        if self._initialised:
+            self._take_rights(program, before, step)
+        self.membership.adopt(program.roster, step)
+
+    def hurry(self, group: GroupId, step: Step) -> None:
+        """Somebody is at a newer deployment version than a group that this node serves."""
+        for replica in self.replicas.values():
+            if replica.config.group == group and replica.leadership is not None:
+                replica.leadership.handoff.hurry(step)
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def on_message(self, event: MessageReceived, message: InConfig, step: Step) -> None:
+        self._on_in_config(event.sender, message, step)
+
+    def on_timer(self, timer: Timer, step: Step) -> None:
+        if timer.part == "group":
+            if timer.what == "due":
+                replica = self.replicas.get(int(timer.of))
+                if replica is not None:
+                    replica.on_due(step)
+            else:
+                self.post_office.on_timer(timer, step)
+            return
+        serving = self._servings.get(GroupId(timer.group))
+        if serving is not None:
+            serving.on_timer(timer, step)
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None:
+        serving = self._calls.pop(event.call, None)
+        if serving is not None:
+            if not serving.ended:
+                serving.parts["devices"].on_answer(event, step)
+            return
+        probe = self._probes.pop(event.call, None)
+        if probe is not None:
+            replica, asker, asked = probe
+            body = Probed(asked.device, asked.number, event.readings, event.error)
+            self.send(asker, replica, body, step)
+
+    def on_report(self, event: DeviceReported, step: Step) -> None:
+        for serving in list(self._servings.values()):
+            if event.device in serving.program.devices_of(serving.group):
+                serving.parts["devices"].on_report(event, step)
+
+    def on_leave(self, step: Step) -> None:
+        for replica in list(self.replicas.values()):
+            if replica.leadership is not None:
+                replica.leadership.give_up(step)
+
+    def on_unable(self, step: Step) -> None:
+        """Nothing can be written: nothing is promised, acknowledged or led until that is mended."""
+        self.unable = True
+        self.on_leave(step)
+
+    def on_able(self, image: Image, step: Step) -> None:
+        """The journal can be written again: what was accepted but not written is forgotten."""
+        self.unable = False
+        self.restore(image, step)
+
+    # -- settling ----------------------------------------------------------------------------------------
+
+    def settle(self, step: Step) -> None:
+        """Let everything that this step set going inside the node come to rest."""
+        version = self.membership.version
+        if version != self._seen_members:
+            self._seen_members = version
+            for replica in list(self.replicas.values()):
+                replica.on_member_dead(step)
+        if self.membership.beliefs.board.digest != self._seen_board:
+            self._seen_board = self.membership.beliefs.board.digest
+            self.post_office.look_for_document(step)
+        for _ in range(MOST_ROUNDS):
+            if self._local:
+                self._on_in_config(self.own, self._local.popleft(), step)
+            elif not self.post_office.deliver(step) and not self._settle_one(step):
+                return
+        raise RuntimeError(f"{self.own}: a step does not come to rest")
+
+    def _settle_one(self, step: Step) -> bool:
+        for serving in self._servings.values():
+            if serving.has_work:
+                self._settle_serving(serving, step)
+                return True
+        return False
+
+    def _settle_serving(self, serving: Serving, step: Step) -> None:
+        letter = serving.take_local()
+        if letter is not None:
+            self.hand_over(serving, letter, self.own, step)
+            return
+        entry = serving.seal()
+        replica = self.replicas[serving.config.mark]
+        if entry is not None and replica.leadership is not None:
+            replica.leadership.propose(entry, step)
+        if not serving.ended:
+            serving.on_committed(serving.committed, step)
+
+    def hand_over(self, serving: Serving, letter: Letter, sender: NodeId, step: Step) -> None:
+        """A letter reaches the part that it is for."""
+        match letter.body:
+            case Apply():
+                name = "deployment"
+            case body if isinstance(body, ToDevices):
+                name = "devices"
+            case _:
+                name = "routines"
+        part = serving.parts.get(name)
+        if part is not None:
+            part.on_letter(letter, sender, step)
+
+    # -- between members ---------------------------------------------------------------------------------
+
+    def send(self, to: NodeId, replica: Replica, body: Body, step: Step) -> None:
+        message = InConfig(replica.config.group, replica.config.number, replica.mark, replica.store, body)
+        self._send(to, message, step)
+
+    def _send(self, to: NodeId, message: InConfig, step: Step) -> None:
+        if to == self.own:
+            self._local.append(message)
+        else:
+            step.send(to, self.membership.incarnation, message)
+
+    def _on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
+        replica = self.replicas.get(message.mark)
+        body = message.body
+        match body:
+            case Invite() | Start():
+                self._on_summons(sender, message, body, replica, step)
+            case Ready():
+                if replica is not None and replica.leadership is not None:
+                    replica.leadership.handoff.on_ready(sender, body, step)
+            case Installed():
+                self._on_installed(sender, message, body, replica, step)
+            case _ if replica is None:
+                self._on_unknown(sender, message, step)
+            case Probe() | Probed():
+                self._on_probe(sender, body, replica, step)
+            case _:
+                rank = replica.config.rank_of(sender)
+                if rank is not None and self._sits(replica, rank, message.store):
+                    replica.on_body(rank, body, step)
+
+    def _sits(self, replica: Replica, rank: int, store: int) -> bool:
+        """With the journal that the seat was given to: another one is a stranger's."""
+        return replica.config.seats[rank].store == store != UNBOUND_STORE
+
+    def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:
+        """Answer about a config that this node has no replica of."""
+        self._send(to, InConfig(message.group, message.number, message.mark, self.store, body), step)
+
+    def _on_unknown(self, sender: NodeId, message: InConfig, step: Step) -> None:
+        newest = self.newest_config(message.group)
+        body = message.body
+        if newest is not None and newest.number >= message.number:
+            if isinstance(body, Ask | Claim | Recover | Update | Sync):
+                self._reply(sender, message, Moved(newest), step)
+            return
+        match body:
+            case State():
+                kept = self._seating.install_from(body, step)
+                if kept is not None:
+                    replica = self._seat(Replica(self, kept, self._settings(kept.config)), step)
+                    replica.begin(step, restarted=True)
+            case Sync() | Update():
+                self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
+            case Ask() | Claim() | Recover():
+                if message.group not in self._seating.bases:
+                    self._reply(sender, message, Stranger(), step)
+            case _:
+                pass
+
+    def newest_config(self, group: GroupId) -> Config | None:
+        """The newest config of a group that this node sits in, or knows to have followed."""
+        known = [replica.config for replica in self.replicas.values() if replica.config.group == group]
+        tombstone = self.tombstones.get(group)
+        if tombstone is not None:
+            known.append(tombstone)
+        return max(known, key=lambda config: config.number, default=None)
+
+    # -- taking a seat -----------------------------------------------------------------------------------
+
+    def _on_summons(
+        self, sender: NodeId, message: InConfig, body: Invite | Start, old: Replica | None, step: Step
+    ) -> None:
+        successor = body.successor
+        if self.unable or successor.rank_of(self.own) is None:
+            return
+        newest = self.newest_config(message.group)
+        if newest is not None and newest.number >= successor.number:
+            if isinstance(body, Start) and newest == successor and successor.mark in self.replicas:
+                replica = self.replicas[successor.mark]
+                self._reply(sender, message, Installed(successor.mark, body.number), step)
+                self.send(successor.nodes[0], replica, Installed(replica.mark, body.number), step)
+            elif newest.number > successor.number:
+                self._reply(sender, message, Moved(newest), step)
+            return
+        if self.versions.get(successor.version) is None:
+            self.post_office.ask_document(successor.version, sender, step)
+            return
+        if isinstance(body, Invite):
+            self._reply(sender, message, self._seating.on_invite(body, old, step), step)
+            return
+        rank = successor.rank_of(self.own)
+        if rank is None or successor.seats[rank].store != self.store:
+            return
+        kept = self._seating.on_start(body, old, step)
+        if isinstance(kept, Ready):
+            self._reply(sender, message, kept, step)
+            return
+        replica = self._seat(Replica(self, kept, self._settings(successor)), step)
+        self._reply(sender, message, installed(kept), step)
+        if replica.rank != 0:
+            self.send(successor.nodes[0], replica, installed(kept), step)
+        replica.begin(step, restarted=False)
+        self._deliver_early(replica, step)
+
+    def _seat(self, replica: Replica, step: Step) -> Replica:
+        self.replicas[replica.mark] = replica
+        return replica
+
+    def _settings(self, config: Config) -> ProtocolSettings:
+        return self.versions.or_newest(config.version).settings
+
+    def _on_installed(
+        self, sender: NodeId, message: InConfig, body: Installed, replica: Replica | None, step: Step
+    ) -> None:
+        if replica is None:
+            self._early.append((sender, message))
+        elif body.successor == message.mark:
+            rank = replica.config.rank_of(sender)
+            if rank is not None and self._sits(replica, rank, message.store):
+                replica.on_body(rank, body, step)
+        elif replica.leadership is not None:
+            replica.leadership.handoff.on_installed(sender, body, step)
+
+    def _deliver_early(self, replica: Replica, step: Step) -> None:
+        """Others were installed before this node."""
+        for sender, message in [one for one in self._early if one[1].mark == replica.mark]:
+            self._early.remove((sender, message))
+            self._on_in_config(sender, message, step)
+
+    # -- probes ------------------------------------------------------------------------------------------
+
+    def _on_probe(self, sender: NodeId, body: Probe | Probed, replica: Replica, step: Step) -> None:
+        if isinstance(body, Probe):
+            self._last_call += 1
+            self._probes[self._last_call] = (replica, sender, body)
+            step.do(ReadDevice(body.device, self._last_call))
+        elif replica.serving is not None:
+            event = DeviceAnswered(
+                device=body.device, call=-1, readings=body.readings, error=body.error
+            )
+            replica.serving.parts["devices"].on_answer(event, step)
+
+    # -- what replicas ask (Host) ------------------------------------------------------------------------
+
+    def round_trip_ms(self, node: NodeId) -> float:
+        if node == self.own:
+            return 0.0
+        estimate_ms = self.membership.round_trip_ms(node)
+        return self.versions.newest.settings.usual_round_trip_ms if estimate_ms is None else estimate_ms
+
+    def is_dead(self, node: NodeId) -> bool:
+        return self.membership.is_dead(node)
+
+    def program(self, version: int) -> Program:
+        return self.versions.or_newest(version)
+
+    def open_serving(self, replica: Replica, step: Step) -> Serving:
+        assert replica.leadership is not None
+        config = replica.config
+        serving = Serving(
+            config=config,
+            ballot=replica.leadership.ballot,
+            records=replica.ledger.records,
+            committed=replica.ledger.number,
+            number=replica.ledger.number,
+            program=self.versions.or_newest(config.version),
+            surroundings=self,
+            draws=self.draws.fork(config.number),
+        )
+        if config.group == DEPLOYMENT:
+            serving.parts["deployment"] = Deployments(serving, self.versions)
+        else:
+            serving.parts["devices"] = Devices(serving)
+            serving.parts["routines"] = Routines(serving)
+        self._servings[config.group] = serving
+        key, version, value = listing_notice(config, serving.ballot, self.own)
+        self.post_notice(key, version, value, step)
+        return serving
+
+    def close_serving(self, serving: Serving, step: Step) -> None:
+        serving.end(step)
+        if self._servings.get(serving.group) is serving:
+            del self._servings[serving.group]
+
+    def next_config(self, replica: Replica, left_out: frozenset[NodeId], step: Step) -> Config | None:
+        newest = self.versions.newest
+        table = {
+            group: listing.nodes
+            for group in newest.plan.genesis
+            if (listing := self.post_office.finder.listing(group)) is not None
+        }
+        return next_config(replica, newest, self.membership.living, left_out, table, step)
+
+    def retired(self, replica: Replica, successor: Config, step: Step) -> None:
+        """Keep the tombstone, for ever; forget the rest."""
+        self.replicas.pop(replica.mark, None)
+        known = self.tombstones.get(successor.group)
+        if known is None or successor.number > known.number:
+            self.tombstones[successor.group] = successor
+            step.do(Persist(Tombstone(successor)))
+        step.do(Persist(ConfigDropped(replica.mark)))
+
+    def elect(self, replica: Replica, step: Step) -> None:
+        Election(replica).ask(step)
+
+    def open_first(self, replica: Replica, step: Step) -> None:
+        Leadership(replica, OPENING).open(step)
+
+    def knows_successor(self, replica: Replica) -> Config | None:
+        config = replica.config
+        newest = self.newest_config(config.group)
+        listing = self.post_office.finder.listing(config.group)
+        if listing is not None and listing.number > max(config.number, newest.number if newest else 0):
+            seats = tuple(Seat(node, UNBOUND_STORE) for node in listing.nodes)
+            return Config(config.group, listing.number, listing.epoch, seats, config.lease_ms, listing.version)
+        return newest if newest is not None and newest.number > config.number else None
+
+    # -- what served groups ask (Surroundings) -----------------------------------------------------------
+
+    def serving(self, group: GroupId) -> Serving | None:
+        return self._servings.get(group)
+
+    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
+        self.post_office.post(letter, to, step)
+
+    def next_call(self, serving: Serving) -> int:
+        self._last_call += 1
+        self._calls[self._last_call] = serving
+        return self._last_call
+
+    def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
+        replica = self.replicas[serving.config.mark]
+        others = [rank for rank in replica.peers if not self.is_dead(replica.config.seats[rank].node)]
+        if not others:
+            return False
+        self._last_probe += 1
+        replica.send(self.draws.choice(others), Probe(device, self._last_probe), step)
+        return True
+
+    def notice(self, key: str) -> Notice | None:
+        return self.membership.beliefs.board.get(key)
+
+    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
+        self.membership.on_notice(NoticePosted(key=key, version=version, value=value), step)
+
+    def learn_document(self, version: int, text: str, step: Step) -> None:
+        self.post_office.learn_document(version, text, step)

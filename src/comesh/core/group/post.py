@@ -1,0 +1,213 @@
+"""Letters between the leaders of groups, requests of people, and deployment documents.
+
+Nothing here is reliable: who needs an answer asks again. Requests of people are repeated from here until they
+are answered, or `REQUEST_LIFE_MS` is over.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from comesh.core.effects import Answered, Persist, Refused
+from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, Timer
+from comesh.core.group.finder import Finder
+from comesh.core.group.versions import NOTICE
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.journal import DocumentKept
+from comesh.core.plan import DEPLOYMENT
+from comesh.core.step import Step
+from comesh.core.work_messages import (
+    Applied,
+    Apply,
+    DocumentAsked,
+    DocumentGiven,
+    Fire,
+    Fired,
+    Later,
+    Letter,
+    NotLeader,
+)
+
+if TYPE_CHECKING:
+    from comesh.core.group.groups import Groups
+
+REQUESTS: Final = Timer("group", "requests")
+DOCUMENTS: Final = Timer("group", "documents")
+REQUEST_LIFE_MS: Final = 60_000.0
+MOST_REQUESTS: Final = 256
+DOCUMENT_MS: Final = 1000.0
+"""Between two questions for a document that is known to exist."""
+
+
+class _Request:
+    __slots__ = ("began_ms", "letter", "request", "wait_ms")
+
+    def __init__(self, request: str, letter: Letter, began_ms: float, wait_ms: float) -> None:
+        self.request = request
+        self.letter = letter
+        self.began_ms = began_ms
+        self.wait_ms = wait_ms
+
+
+class Post:
+    def __init__(self, groups: "Groups") -> None:
+        self._groups = groups
+        self.finder = Finder(groups.notice)
+        self._inside: deque[tuple[NodeId, Letter]] = deque()
+        """Letters to groups that this node serves itself."""
+        self._requests: dict[str, _Request] = {}
+        self._asked_version = 0
+
+    # -- letters -----------------------------------------------------------------------------------------
+
+    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
+        """To one node, or to the leader of the letter's group, wherever it is thought to be."""
+        groups = self._groups
+        if to is None and letter.to is not None:
+            if groups.serving(letter.to) is not None:
+                self._inside.append((groups.own, letter))
+                return
+            to = self.finder.where(letter.to, groups.versions.newest)
+            self.finder.wrote(letter.to, letter, step)
+        if to == groups.own:
+            self._inside.append((groups.own, letter))
+        elif to is not None:
+            step.send(to, groups.membership.incarnation, letter)
+
+    def deliver(self, step: Step) -> bool:
+        """The next letter that stays inside this node; False: there is none."""
+        if not self._inside:
+            return False
+        sender, letter = self._inside.popleft()
+        self._on_letter(sender, letter, step)
+        return True
+
+    def on_message(self, event: MessageReceived, letter: Letter, step: Step) -> None:
+        self._on_letter(event.sender, letter, step)
+
+    def _on_letter(self, sender: NodeId, letter: Letter, step: Step) -> None:
+        groups = self._groups
+        if letter.sender is not None and letter.by is not None:
+            self.finder.heard(letter.sender, letter.by, sender)
+        if letter.to is None:
+            self._on_answer(letter, step)
+            return
+        serving = groups.serving(letter.to)
+        if serving is None:
+            about, leader = self.finder.leader(letter.to)
+            if leader != groups.own and sender != groups.own:
+                correction = NotLeader(letter.to, leader, (), about)
+                self.post(Letter(None, None, None, letter.version, correction), sender, step)
+            return
+        if letter.version > serving.config.version:
+            groups.hurry(letter.to, step)
+            later = Later(letter.to, serving.config.version, serving.settings.request_resend_ms)
+            self.post(Letter(None, None, None, serving.config.version, later), sender, step)
+            return
+        groups.hand_over(serving, letter, sender, step)
+
+    def _on_answer(self, letter: Letter, step: Step) -> None:
+        match letter.body:
+            case NotLeader() as answer:
+                for again in self.finder.corrected(answer.group, answer.about, answer.leader, step):
+                    self.post(again, None, step)
+            case Fired() as fired:
+                self._close(fired.request, Answered(fired.request, fired.run, None, fired.why_not), step)
+            case Applied() as applied:
+                self._close(
+                    applied.request, Answered(applied.request, None, applied.version, applied.why_not), step
+                )
+            case _:
+                pass
+
+    # -- requests of people ------------------------------------------------------------------------------
+
+    def on_fire(self, event: FireAsked, step: Step) -> None:
+        group = self._groups.versions.newest.group_of_routine.get(event.routine)
+        if group is None:
+            why = f"there is no routine {event.routine}"
+            step.observe(Answered(event.request, None, None, why))
+            return
+        self._open(event.request, group, Fire(event.routine, event.request), step)
+
+    def on_apply(self, event: ApplyAsked, step: Step) -> None:
+        self._open(event.request, DEPLOYMENT, Apply(event.base, event.text, event.request), step)
+
+    def _open(self, request: str, group: GroupId, body: Fire | Apply, step: Step) -> None:
+        groups = self._groups
+        if len(self._requests) >= MOST_REQUESTS:
+            step.observe(Answered(request, None, None, f"{MOST_REQUESTS} requests wait already"))
+            return
+        # By the oldest version: a person's request must not be told to come later.
+        letter = Letter(group, None, None, 0, body)
+        wait_ms = groups.versions.newest.settings.request_resend_ms
+        self._requests[request] = _Request(request, letter, step.now_ms, wait_ms)
+        self.post(letter, None, step)
+        step.set_timer(Timer(REQUESTS.part, REQUESTS.what, request), wait_ms)
+
+    def _close(self, request: str, answer: Answered, step: Step) -> None:
+        if self._requests.pop(request, None) is not None:
+            step.cancel_timer(Timer(REQUESTS.part, REQUESTS.what, request))
+            step.observe(answer)
+
+    def on_timer(self, timer: Timer, step: Step) -> None:
+        if timer.what == DOCUMENTS.what:
+            self._asked_version = 0
+            self.look_for_document(step)
+            return
+        request = self._requests.get(str(timer.of))
+        if request is None:
+            return
+        if step.now_ms - request.began_ms > REQUEST_LIFE_MS:
+            del self._requests[request.request]
+            why = f"no answer within {REQUEST_LIFE_MS / 1000:.0f} s: its group has no leader that is reached"
+            step.observe(Answered(request.request, None, None, why))
+            return
+        most_ms = self._groups.versions.newest.settings.most_request_resend_ms
+        request.wait_ms = min(2 * request.wait_ms, most_ms)
+        self.post(request.letter, None, step)
+        step.set_timer(timer, request.wait_ms * self._groups.draws.between(0.8, 1.2))
+
+    # -- deployment versions -----------------------------------------------------------------------------
+
+    def look_for_document(self, step: Step) -> None:
+        """Ask for the newest version, if gossip says that there is one which this node lacks."""
+        groups = self._groups
+        notice = groups.notice(NOTICE)
+        newest = groups.versions.newest.version
+        if notice is None or notice.version <= newest or self._asked_version >= notice.version:
+            return
+        others = [node for node in groups.membership.living if node != groups.own]
+        poster = NodeId(notice.value.decode("utf-8", "replace"))
+        asked = poster if poster in others and groups.draws.chance(0.5) else None
+        if asked is None and others:
+            asked = groups.draws.choice(others)
+        if asked is not None:
+            self.ask_document(notice.version, asked, step)
+
+    def ask_document(self, version: int, node: NodeId, step: Step) -> None:
+        self._asked_version = max(self._asked_version, version)
+        step.set_timer(DOCUMENTS, DOCUMENT_MS)
+        step.send(node, self._groups.membership.incarnation, DocumentAsked(version))
+
+    def on_document_asked(self, sender: NodeId, asked: DocumentAsked, step: Step) -> None:
+        program = self._groups.versions.get(asked.version)
+        if program is not None and program.text:
+            given = DocumentGiven(asked.version, program.text)
+            step.send(sender, self._groups.membership.incarnation, given)
+
+    def on_document_given(self, sender: NodeId, given: DocumentGiven, step: Step) -> None:
+        self.learn_document(given.version, given.text, step, by=sender)
+
+    def learn_document(self, version: int, text: str, step: Step, by: NodeId | None = None) -> None:
+        """Adopt a version that is committed, and let everybody know that it exists."""
+        groups = self._groups
+        if version <= groups.versions.newest.version:
+            return
+        try:
+            program = groups.versions.compile(text, version)
+        except ValueError as wrong:
+            step.observe(Refused(by or groups.own, f"deployment version {version}: {wrong}"))
+            return
+        step.do(Persist(DocumentKept(version, text)))
+        groups.adopt(program, step)
+        groups.post_notice(NOTICE, version, groups.own.encode(), step)

@@ -1,0 +1,519 @@
+"""One member's side of one config: what it promised, what it accepted, and what it is now.
+
+The rules that make it safe, each a small method so that it can be read, and broken in a test, by itself:
+
+- a ballot below the promised one is refused (`_is_outdated`); promises are flushed before they are said;
+- an update is accepted only in order, after the state that its leader opened with (`_follows`);
+- nobody else is promised while the lease that this member's last ack gave may still run (`lease_left_ms`),
+  and nothing at all for one lease after a restart;
+- a member that lost power is not whole until a leader answers its nonce with the state (`_ends_recovery`).
+
+Elections are in `election.py`, leading in `leadership.py`, the way to the next config in `handoff.py`.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from comesh.core.draws import Draws
+from comesh.core.effects import LeaderChanged, Persist
+from comesh.core.events import Timer
+from comesh.core.group.config import Config
+from comesh.core.group.deadlines import Deadlines
+from comesh.core.group.ledger import Ledger
+from comesh.core.group.roles import WAYS, Role
+from comesh.core.group.serving import Serving
+from comesh.core.group_messages import (
+    Acked,
+    Answer,
+    Ask,
+    Body,
+    Claim,
+    Gap,
+    GiveUp,
+    Installed,
+    Moved,
+    Promise,
+    Pull,
+    Ready,
+    Recover,
+    Refuse,
+    Retire,
+    State,
+    Stranger,
+    Sync,
+    Update,
+)
+from comesh.core.ids import NodeId
+from comesh.core.journal import Appended, KeptConfig, Promised, StateTaken
+from comesh.core.program import Program, ProtocolSettings
+from comesh.core.records import Entry, GroupRecord
+from comesh.core.stamps import FIRST_ERA, NO_BALLOT, Ballot, Era
+from comesh.core.step import Step
+
+if TYPE_CHECKING:
+    from comesh.core.group.election import Election
+    from comesh.core.group.leadership import Leadership
+
+RECOVER_MS = 1000.0
+"""Between two requests for the state after a power loss."""
+IDLE_LEASES, BUSY_LEASES = 2.5, 1.5
+"""A leader that was not heard for so many leases is suspected."""
+
+
+class Host(Protocol):
+    """The node, as its replicas see it."""
+
+    own: NodeId
+    store: int
+    draws: Draws
+    unable: bool
+    """The journal cannot be written."""
+
+    def send(self, to: NodeId, replica: "Replica", body: Body, step: Step) -> None: ...
+
+    def round_trip_ms(self, node: NodeId) -> float: ...
+
+    def is_dead(self, node: NodeId) -> bool: ...
+
+    def program(self, version: int) -> Program: ...
+
+    def open_serving(self, replica: "Replica", step: Step) -> Serving: ...
+
+    def close_serving(self, serving: Serving, step: Step) -> None: ...
+
+    def next_config(self, replica: "Replica", left_out: frozenset[NodeId], step: Step) -> Config | None:
+        """The config that should follow now, with unbound seats; None: this one stays."""
+
+    def retired(self, replica: "Replica", successor: Config, step: Step) -> None: ...
+
+    def elect(self, replica: "Replica", step: Step) -> None:
+        """Begin an election."""
+
+    def open_first(self, replica: "Replica", step: Step) -> None:
+        """Lead as the rank 0 that everyone expects."""
+
+    def knows_successor(self, replica: "Replica") -> Config | None:
+        """A newer config of the group that serves already, as far as this node has heard."""
+
+
+class Replica:
+    def __init__(self, host: Host, kept: KeptConfig, settings: ProtocolSettings) -> None:
+        self.host = host
+        self.settings = settings
+        self.config: Config = kept.config
+        self.mark = kept.config.mark
+        self.store = kept.store
+        rank = self.config.rank_of(host.own)
+        assert rank is not None, f"{host.own} has no seat in {self.config}"
+        self.rank: int = rank
+        self.whole = kept.whole
+        self.promised: Ballot = kept.promised
+        self.accepted: Ballot = kept.accepted
+        self.ledger = Ledger(kept.records, kept.number)
+        self.committed = 0
+        """The highest number that a leader called committed."""
+        self.opened_with: Ballot = NO_BALLOT
+        """The ballot under which the state was accepted that the current accepted ballot opened with."""
+        self.opened_number = kept.number
+        self.role = Role.FOLLOWER if kept.whole else Role.RECOVERING
+        self.leader: int | None = None
+        """The rank that this member follows."""
+        self.leader_busy = False
+        self.lease_ends_ms = float("-inf")
+        """Until then nobody but the leader is promised anything."""
+        self.holds_until_ms = float("-inf")
+        """After a restart: until then nobody at all."""
+        self.nonce = 0
+        self.election: "Election | None" = None
+        self.leadership: "Leadership | None" = None
+        self.not_whole_since_ms: float | None = None
+        """Since when f+1 members are known not to be whole."""
+        self.deadlines = Deadlines(Timer("group", "due", self.mark))
+
+    # -- small answers -----------------------------------------------------------------------------------
+
+    @property
+    def lease_ms(self) -> float:
+        return self.config.lease_ms
+
+    @property
+    def era(self) -> Era:
+        record = self.ledger.records.get("group")
+        return record.era if isinstance(record, GroupRecord) else FIRST_ERA
+
+    @property
+    def serving(self) -> Serving | None:
+        return None if self.leadership is None else self.leadership.serving
+
+    @property
+    def peers(self) -> list[int]:
+        return [rank for rank in range(len(self.config.seats)) if rank != self.rank]
+
+    @property
+    def far_round_trip_ms(self) -> float:
+        """To the farthest other member."""
+        return max((self.host.round_trip_ms(self.config.seats[rank].node) for rank in self.peers), default=0.0)
+
+    def send(self, rank: int, body: Body, step: Step) -> None:
+        self.host.send(self.config.seats[rank].node, self, body, step)
+
+    def send_all(self, body: Body, step: Step) -> None:
+        for rank in self.peers:
+            self.send(rank, body, step)
+
+    def become(self, role: Role, step: Step) -> None:
+        if role is self.role:
+            return
+        assert (self.role, role) in WAYS, f"no way from {self.role} to {role}"
+        self.role = role
+
+    def persist_promise(self, ballot: Ballot, step: Step) -> None:
+        """Flushed before it is said."""
+        if ballot != self.promised:
+            self.promised = ballot
+            step.do(Persist(Promised(self.mark, ballot), self._flushes_promises()))
+
+    def _flushes_promises(self) -> bool:
+        return True
+
+    def tell(self, state: str, step: Step, why: str = "") -> None:
+        ledger = self.ledger
+        step.observe(
+            LeaderChanged(
+                self.config.group,
+                self.config,
+                self.accepted if self.leadership is None else self.leadership.ballot,
+                state,
+                ledger.number,
+                ledger.digest,
+                self.era,
+                why,
+                ledger.snapshot(),
+            )
+        )
+
+    # -- begin, time, end --------------------------------------------------------------------------------
+
+    def begin(self, step: Step, *, restarted: bool) -> None:
+        """Take the seat: after a restart, or newly installed."""
+        if restarted:
+            self.holds_until_ms = step.now_ms + self.lease_ms * (1 + self.settings.drift)
+        if not self.whole:
+            self._ask_to_recover(step)
+            self.deadlines.set("suspicion", IDLE_LEASES * self.lease_ms, step)
+        elif restarted or self.rank != 0:
+            self.expect_leader(step)
+        else:
+            self.role = Role.INVITED
+            self.host.open_first(self, step)
+
+    def expect_leader(self, step: Step) -> None:
+        """A leader was heard, or is due."""
+        leases = BUSY_LEASES if self.leader_busy else IDLE_LEASES
+        self.deadlines.set("suspicion", leases * self.lease_ms, step)
+
+    def on_due(self, step: Step) -> None:
+        for name in self.deadlines.due(step):
+            match name:
+                case "suspicion":
+                    self.suspect(step)
+                case "recover":
+                    self._ask_to_recover(step)
+                case _ if self.election is not None:
+                    self.election.on_due(name, step)
+                case _ if self.leadership is not None:
+                    self.leadership.on_due(name, step)
+                case _:
+                    pass
+
+    def suspect(self, step: Step) -> None:
+        """The leader is silent, dead, or gave up."""
+        if self.role not in (Role.FOLLOWER, Role.RECOVERING):
+            return
+        successor = self.host.knows_successor(self)
+        if successor is not None:
+            self.retire(successor, step)
+            return
+        if self.host.unable:
+            self.deadlines.set("suspicion", self.lease_ms, step)
+            return
+        wait_ms = max(self.holds_until_ms, self.lease_ends_ms) - step.now_ms
+        if wait_ms > 0:
+            self.deadlines.set("suspicion", wait_ms, step)
+            return
+        self.deadlines.clear("suspicion")
+        self.leader = None
+        self.host.elect(self, step)
+
+    def on_member_dead(self, step: Step) -> None:
+        """Membership changed its mind about somebody: is it the leader?"""
+        if self.role is Role.FOLLOWER and self.leader is not None:
+            if self.host.is_dead(self.config.seats[self.leader].node):
+                self.suspect(step)
+
+    def follow(self, step: Step) -> None:
+        """Step back from whatever this member was after, and wait for a leader."""
+        leadership, self.leadership, self.election = self.leadership, None, None
+        self.deadlines.clear("ask", "defer", "claim", "resend", "touch", "giveup", "handoff", "start")
+        self.become(Role.FOLLOWER if self.whole else Role.RECOVERING, step)
+        if leadership is not None and leadership.serving is not None:
+            self.host.close_serving(leadership.serving, step)
+            self.tell("following", step)
+        self.expect_leader(step)
+
+    def retire(self, successor: Config, step: Step) -> None:
+        """A quorum of a newer config is installed: forget this one, and remember which is newer."""
+        leadership, self.leadership, self.election = self.leadership, None, None
+        if leadership is not None and leadership.serving is not None:
+            self.host.close_serving(leadership.serving, step)
+        self.become(Role.RETIRED, step)
+        self.deadlines.end(step)
+        self.tell("retired", step)
+        self.host.retired(self, successor, step)
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def on_body(self, rank: int, body: Body, step: Step) -> None:
+        """From another member; its seat and store were checked."""
+        match body:
+            case Update():
+                self._on_update(rank, body, step)
+            case Sync():
+                self._on_sync(rank, body, step)
+            case State():
+                self._on_state(rank, body, step)
+            case Ask():
+                self._on_ask(rank, body, step)
+            case Claim():
+                self._on_claim(rank, body, step)
+            case Pull():
+                self._give_state(rank, body.accepted, body.number, body.nonce, step)
+            case Recover():
+                self._on_recover(rank, body, step)
+            case GiveUp():
+                self._on_give_up(rank, body, step)
+            case Retire():
+                self.retire(body.successor, step)
+            case Moved():
+                if body.newest.number > self.config.number:
+                    self.retire(body.newest, step)
+            case Answer() | Promise() if self.election is not None:
+                self.election.on_body(rank, body, step)
+            case Stranger() if self.election is not None:
+                self.election.on_stranger(rank, step)
+            case Refuse():
+                self._on_refuse(rank, body, step)
+            case Acked() | Gap() | Installed() | Ready() if self.leadership is not None:
+                self.leadership.on_body(rank, body, step)
+            case _:
+                pass  # late: what it answers is over
+
+    def _is_outdated(self, ballot: Ballot) -> bool:
+        return ballot < self.promised
+
+    def _follows(self, update: Update) -> bool:
+        """In order, after the state that this ballot opened with."""
+        return update.ballot == self.accepted and update.first <= self.ledger.number + 1
+
+    def _on_update(self, rank: int, update: Update, step: Step) -> None:
+        if self._is_outdated(update.ballot):
+            self.send(rank, Refuse(update.ballot, self.promised, 0.0), step)
+            return
+        if self.host.unable or not self.whole:
+            return
+        if not self._follows(update):
+            self._ask_for_state(rank, update.ballot, step)
+            return
+        missing = update.entries[self.ledger.number + 1 - update.first :]
+        for entry in missing:
+            self.append(entry, update.ballot, step)
+        self.committed = max(self.committed, min(update.committed, self.ledger.number))
+        self.leader_busy = update.busy
+        self.acknowledge(rank, update.ballot, update.sent_ms, step)
+
+    def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
+        """Accept the next entry: written before it is acknowledged."""
+        self.ledger.append(entry)
+        step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), self.settings.strict))
+
+    def acknowledge(self, rank: int, ballot: Ballot, sent_ms: float, step: Step) -> None:
+        """Say that everything is written: this is also what gives the leader its lease."""
+        if self.role in (Role.ASKING, Role.CLAIMING, Role.SYNCING, Role.SERVING, Role.HANDING_OFF):
+            self.follow(step)
+        self.leader = rank
+        self.lease_ends_ms = step.now_ms + self.lease_ms * (1 + self.settings.drift)
+        self.expect_leader(step)
+        self.send(rank, Acked(ballot, self.ledger.number, sent_ms), step)
+
+    def _ask_for_state(self, rank: int, ballot: Ballot, step: Step) -> None:
+        ledger = self.ledger
+        self.send(rank, Gap(ballot, self.accepted, ledger.number, ledger.digest), step)
+
+    def _on_sync(self, rank: int, sync: Sync, step: Step) -> None:
+        if self._is_outdated(sync.ballot):
+            self.send(rank, Refuse(sync.ballot, self.promised, 0.0), step)
+            return
+        if self.host.unable:
+            return
+        self.persist_promise(sync.ballot, step)
+        if not self.whole:
+            self._ask_to_recover(step)
+        elif sync.ballot == self.accepted:
+            self.acknowledge(rank, sync.ballot, sync.sent_ms, step)
+        elif (self.ledger.number, self.ledger.digest) == (sync.number, sync.digest):
+            self.take(None, sync.number, sync.ballot, step)
+            self.acknowledge(rank, sync.ballot, sync.sent_ms, step)
+        else:
+            self._ask_for_state(rank, sync.ballot, step)
+
+    def take(self, state: State | None, number: int, ballot: Ballot, step: Step) -> None:
+        """Accept a state under a ballot: another one, or the one held (state None)."""
+        self.opened_with = self.accepted if state is None else state.accepted
+        self.opened_number = number
+        self.accepted = ballot
+        records = None if state is None else self.ledger.snapshot()
+        step.do(Persist(StateTaken(self.mark, ballot, number, records), self.settings.strict))
+
+    def _on_state(self, rank: int, state: State, step: Step) -> None:
+        if self.election is not None and self.election.awaits(rank, state):
+            if self._adopt(state):
+                self.election.on_pulled(state, step)
+            return
+        if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
+            return
+        if self.whole and state.ballot == self.accepted and state.number <= self.ledger.number:
+            return  # it came twice
+        if not self.whole and not self._ends_recovery(state):
+            return
+        if not self._adopt(state):
+            self._ask_for_state(rank, state.ballot, step)
+            return
+        self.persist_promise(state.ballot, step)
+        self.take(state, state.number, state.ballot, step)
+        if not self.whole:
+            self.whole = True
+            self.deadlines.clear("recover")
+            if self.role is Role.RECOVERING:
+                self.become(Role.FOLLOWER, step)
+        self.acknowledge(rank, state.ballot, state.sent_ms, step)
+
+    def _ends_recovery(self, state: State) -> bool:
+        """Only an answer to this life's own question: any other may be older than what was acknowledged."""
+        return state.nonce == self.nonce and state.nonce != 0
+
+    def _adopt(self, state: State) -> bool:
+        """Make the ledger what the state says; False if it does not fit what is held."""
+        ledger = self.ledger
+        if state.base < 0:
+            ledger.replace(state.records, state.number)
+            return True
+        if state.base != ledger.number:
+            return False
+        before = ledger.snapshot()
+        for entry in state.entries:
+            ledger.append(entry)
+        if ledger.digest != state.digest:
+            ledger.replace(before, state.base)
+            return False
+        return True
+
+    def _give_state(self, rank: int, accepted: Ballot, number: int, nonce: int, step: Step) -> None:
+        """Answer with the accepted state, as entries where the other's is a beginning of it."""
+        body = self.state_for(accepted, number, nonce, self.promised, step)
+        self.send(rank, body, step)
+
+    def state_for(self, accepted: Ballot, number: int, nonce: int, ballot: Ballot, step: Step) -> State:
+        ledger = self.ledger
+        entries = ledger.since(number) if self._is_prefix(accepted, number) else None
+        return State(
+            ballot=ballot,
+            accepted=self.accepted,
+            number=ledger.number,
+            digest=ledger.digest,
+            committed=self.committed,
+            base=-1 if entries is None else number,
+            records=ledger.snapshot() if entries is None else (),
+            entries=entries or (),
+            nonce=nonce,
+            config=self.config,
+            sent_ms=step.now_ms,
+        )
+
+    def _is_prefix(self, accepted: Ballot, number: int) -> bool:
+        """One leader's history only grows: what was accepted under its ballot is a beginning of it."""
+        if accepted == self.accepted and accepted != NO_BALLOT:
+            return number <= self.ledger.number
+        return accepted == self.opened_with != NO_BALLOT and number <= self.opened_number
+
+    # -- elections of others -----------------------------------------------------------------------------
+
+    def lease_left_ms(self, rank: int, step: Step) -> float:
+        """How long this member may not promise anything to that rank."""
+        left_ms = self.holds_until_ms - step.now_ms
+        if rank != self.leader:
+            left_ms = max(left_ms, self.lease_ends_ms - step.now_ms)
+            if self.leadership is not None and self.leadership.serving is not None:
+                left_ms = max(left_ms, self.leadership.serving.lease_until_ms - step.now_ms)
+        return max(left_ms, 0.0)
+
+    def _on_ask(self, rank: int, ask: Ask, step: Step) -> None:
+        leads = self.leadership is not None
+        would = not self.host.unable and not leads and self.lease_left_ms(rank, step) <= 0
+        if self.leadership is not None:
+            self.leadership.touch(step)
+        able = would and self.whole
+        leader = self.rank if leads else self.leader
+        answer = Answer(ask.ballot, would, able, self.whole, None if would else leader, self.promised)
+        self.send(rank, answer, step)
+        if able and self.rank < rank and self.role is Role.FOLLOWER:
+            self.suspect(step)
+
+    def _on_claim(self, rank: int, claim: Claim, step: Step) -> None:
+        left_ms = self.lease_left_ms(rank, step)
+        again = claim.ballot == self.promised and claim.ballot.rank == rank
+        if claim.ballot.rank != rank or left_ms > 0 or (not again and claim.ballot <= self.promised):
+            self.send(rank, Refuse(claim.ballot, self.promised, left_ms), step)
+            return
+        if self.host.unable:
+            return
+        if self.role in (Role.ASKING, Role.CLAIMING, Role.SYNCING, Role.SERVING, Role.HANDING_OFF):
+            self.follow(step)
+        self.persist_promise(claim.ballot, step)
+        self.expect_leader(step)
+        ledger = self.ledger
+        promise = Promise(claim.ballot, self.accepted, ledger.number, ledger.digest, self.whole, self.era)
+        self.send(rank, promise, step)
+
+    def _on_refuse(self, rank: int, refuse: Refuse, step: Step) -> None:
+        if self.election is not None:
+            self.election.on_refuse(rank, refuse, step)
+        elif self.leadership is not None and refuse.promised > self.leadership.ballot:
+            # Somebody claimed higher. If it does not lead by now, this member claims above it.
+            self.follow(step)
+            self.suspect(step)
+
+    def _on_give_up(self, rank: int, give_up: GiveUp, step: Step) -> None:
+        if rank == self.leader and give_up.ballot == self.accepted:
+            self.lease_ends_ms = step.now_ms  # it never serves in that ballot again
+            self.suspect(step)
+
+    # -- recovery ----------------------------------------------------------------------------------------
+
+    def _ask_to_recover(self, step: Step) -> None:
+        if self.whole:
+            return
+        if self.nonce == 0:
+            self.nonce = 1 + (self.host.draws.word() >> 2)
+        self.send_all(Recover(self.nonce, self.promised), step)
+        self.deadlines.set("recover", RECOVER_MS, step)
+
+    def _on_recover(self, rank: int, recover: Recover, step: Step) -> None:
+        leadership = self.leadership
+        if leadership is not None and self.role is Role.SERVING:
+            if leadership.ballot >= recover.promised:
+                body = self.state_for(NO_BALLOT, 0, recover.nonce, leadership.ballot, step)
+                self.send(rank, body, step)
+            else:
+                self.follow(step)
+                self.suspect(step)
+        elif rank == self.leader and self.role is Role.FOLLOWER:
+            self.suspect(step)

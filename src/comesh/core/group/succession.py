@@ -1,0 +1,93 @@
+"""Which config should follow: the end of an epoch, f members gone, or a new deployment version.
+
+The clock only proposes: a leader looks whether its wall clock has crossed a boundary since it began to serve,
+and then counts the epoch up by one. So a clock that was set forward costs at most one handoff, epochs never go
+back, and never run ahead of the clock by more than the boundaries it showed. Groups are staggered by hash.
+"""
+
+from collections.abc import Collection, Mapping
+
+from comesh.core.draws import mix64
+from comesh.core.group.config import UNBOUND_STORE, Config, Seat
+from comesh.core.group.leadership import Leadership
+from comesh.core.group.replica import Replica
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.program import Program
+from comesh.core.selection.hashing import id_hash
+from comesh.core.step import Step
+
+VERSION_STAGGER_MS = 2000.0
+"""Groups adopt a new deployment version within this long, each at its own moment."""
+
+
+def stagger(group: GroupId) -> float:
+    """From 0 to 1, by hash."""
+    return (mix64(id_hash("stagger", group)) >> 11) * 2.0**-53
+
+
+def clock_epoch(group: GroupId, wall_ms: float, epoch_ms: float) -> int:
+    return int((wall_ms + stagger(group) * epoch_ms) // epoch_ms)
+
+
+def next_config(
+    replica: Replica,
+    newest: Program,
+    living: Collection[NodeId],
+    left_out: frozenset[NodeId],
+    table: Mapping[GroupId, tuple[NodeId, ...]],
+    step: Step,
+) -> Config | None:
+    """The config that should follow now, its seats unbound; None: this one stays."""
+    config = replica.config
+    leadership = replica.leadership
+    if leadership is None:
+        return None
+    group = config.group
+    if group not in newest.plan.genesis:
+        return None  # its cluster is gone from the deployment: it serves what is left to its end
+    epoch_ms = newest.settings.epoch_ms
+    crossed = clock_epoch(group, step.wall_ms, epoch_ms) > clock_epoch(
+        group, leadership.began_wall_ms, epoch_ms
+    )
+    adopts = newest.version > config.version
+    if not (crossed or adopts or _is_short(replica, leadership, living, step)):
+        return None
+    epoch = config.epoch + crossed
+    alive = [node for node in living if node not in left_out]
+    members = newest.selector.select(group, epoch, alive, table)
+    if not crossed and not adopts and set(members) == set(config.nodes) and not _unseated(replica, living, step):
+        return None
+    return Config(
+        group=group,
+        number=config.number + 1,
+        epoch=epoch,
+        seats=tuple(Seat(node, UNBOUND_STORE) for node in members),
+        lease_ms=newest.settings.lease_ms,
+        version=newest.version,
+    )
+
+
+def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeId], step: Step) -> bool:
+    """f members or more are gone, and have been for replace_after_ms."""
+    config = replica.config
+    gone = sum(seat.node not in living for seat in config.seats) + len(_unseated(replica, living, step))
+    if gone < max(config.f, 1):
+        leadership.short_since_ms = None
+        return False
+    if leadership.short_since_ms is None:
+        leadership.short_since_ms = step.now_ms
+    return step.now_ms - leadership.short_since_ms >= replica.settings.replace_after_ms
+
+
+def _unseated(replica: Replica, living: Collection[NodeId], step: Step) -> list[NodeId]:
+    """Nodes that live but do not fill their seat: nobody took it, or with another disk than it was taken with."""
+    leadership = replica.leadership
+    if leadership is None:
+        return []
+    return [
+        seat.node
+        for rank, seat in enumerate(replica.config.seats)
+        if rank != replica.rank
+        and seat.node in living
+        and (seat.store == UNBOUND_STORE or leadership.is_silent(rank, step))
+    ]

@@ -1,0 +1,109 @@
+"""The deployment versions that a node holds, and how it comes by new ones.
+
+The group `deployment` commits the chain: an `Apply` names the version it builds on, and a stale one is refused.
+A committed version is gossiped by number; who lacks it asks a node that has it for the text, compiles it, and
+keeps it in its journal before it acts on it.
+"""
+
+from collections.abc import Callable
+
+from comesh.core.events import DeviceAnswered, DeviceReported
+from comesh.core.group.serving import Serving
+from comesh.core.ids import NodeId
+from comesh.core.program import Program
+from comesh.core.records import DocumentRecord
+from comesh.core.step import Step
+from comesh.core.work_messages import Applied, Apply, Letter
+
+Compile = Callable[[str, int, Program], Program]
+"""A document's text, its version and the program before it; ValueError in plain words if it is no deployment."""
+
+NOTICE = "deployment"
+KEPT_VERSIONS = 8
+"""Groups adopt versions at different moments, but none lags so far."""
+
+
+class Versions:
+    """What this node holds, by version."""
+
+    def __init__(self, first: Program, compile_text: Compile) -> None:
+        self._programs: dict[int, Program] = {first.version: first}
+        self._compile = compile_text
+        self.newest = first
+
+    def get(self, version: int) -> Program | None:
+        return self._programs.get(version)
+
+    def or_newest(self, version: int) -> Program:
+        return self._programs.get(version, self.newest)
+
+    def compile(self, text: str, version: int) -> Program:
+        """ValueError if it cannot be used."""
+        return self._compile(text, version, self.newest)
+
+    def add(self, program: Program) -> None:
+        self._programs[program.version] = program
+        self.newest = max(self._programs.values(), key=lambda one: one.version)
+        while len(self._programs) > KEPT_VERSIONS:
+            del self._programs[min(self._programs)]
+
+
+class Deployments:
+    """The part of the group `deployment`: takes new versions in, one after the other."""
+
+    def __init__(self, serving: Serving, versions: Versions) -> None:
+        self._serving = serving
+        self._versions = versions
+
+    @property
+    def busy(self) -> bool:
+        return False
+
+    @property
+    def _current(self) -> int:
+        record = self._serving.get("document", DocumentRecord)
+        return self._serving.config.version if record is None else record.version
+
+    def begin(self, step: Step) -> None:
+        record = self._serving.get("document", DocumentRecord)
+        if record is not None:
+            self._announce(record)
+
+    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
+        body = letter.body
+        if not isinstance(body, Apply):
+            return
+        serving = self._serving
+        record = serving.get("document", DocumentRecord)
+        if record is not None and record.request == body.request:
+            serving.answer(letter, sender, Applied(body.request, record.version))
+            return
+        current = self._current
+        if body.base != current:
+            why = f"it builds on version {body.base}, but the deployment is at {current}: start from that one"
+            serving.answer(letter, sender, Applied(body.request, current, why))
+            return
+        try:
+            self._versions.compile(body.text, current + 1)
+        except ValueError as wrong:
+            serving.answer(letter, sender, Applied(body.request, current, str(wrong)))
+            return
+        applied = DocumentRecord(current + 1, body.text, body.request)
+        serving.put(applied)
+        self._announce(applied)
+        serving.answer(letter, sender, Applied(body.request, current + 1))
+
+    def _announce(self, record: DocumentRecord) -> None:
+        surroundings = self._serving.surroundings
+        self._serving.then(
+            lambda step: surroundings.learn_document(record.version, record.text, step)
+        )
+
+    def on_timer(self, what: str, of: str | int, step: Step) -> None:
+        pass
+
+    def on_answer(self, event: DeviceAnswered, step: Step) -> None:
+        pass
+
+    def on_report(self, event: DeviceReported, step: Step) -> None:
+        pass
