@@ -150,3 +150,17 @@ def test_a_command_that_toggles_does() -> None:
     device = {"readings": {"lit": "bool"}, "on": "a", "commands": {"flip": {"toggles": "lit"}}}
     deployment = Deployment.model_validate({"devices": {"lamp": device}})
     assert device_specs(deployment, 1)[DeviceId("lamp")].commands["flip"].toggles == "lit"
+
+
+def test_events_and_fences_come_from_the_document() -> None:
+    devices = {
+        "button": {"readings": {"press": ["short", "long"]}, "event": True, "place": [0, 0, 0]},
+        "lamp": {"readings": {"lit": "bool"}, "driver": {"type": "mqtt", "topic": "t"}, "place": [0, 0, 0]},
+        "fan": {"readings": {"lit": "bool"}, "driver": {"type": "mqtt", "topic": "t"}, "on": "a"},
+    }
+    specs = device_specs(Deployment.model_validate({"devices": devices}), 1)
+    assert {name: (spec.event, spec.presses_ms is not None, spec.fences) for name, spec in specs.items()} == {
+        "button": (True, True, True),
+        "lamp": (False, False, False),
+        "fan": (False, False, True),
+    }

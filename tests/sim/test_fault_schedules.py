@@ -1,6 +1,8 @@
 """Schedules: written, read back, told to people, drawn from seeds."""
 
+import itertools
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comesh.core.ids import NodeId
+from comesh.core.ids import DeviceId, NodeId
 from comesh.sim.fault_files import FIELDS as FILE_FIELDS
 from comesh.sim.fault_files import KINDS, markdown_table, parse_faults, parse_schedule, written_names
 from comesh.sim.faults import (
@@ -23,7 +25,13 @@ from comesh.sim.faults import (
     ScheduleError,
     crashes,
 )
-from comesh.sim.random_faults import CLASS_MEANINGS, FaultClass, RandomFaults, random_schedule
+from comesh.sim.random_faults import (
+    CLASS_MEANINGS,
+    WIPE_APART_MS,
+    FaultClass,
+    RandomFaults,
+    random_schedule,
+)
 from comesh.sim.topology import Shape, make_topology
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
@@ -219,3 +227,54 @@ def test_crashes_one_after_the_other() -> None:
         (10.0, "a"),
         (15.0, "b"),
     ]
+
+
+def test_disks_are_wiped_far_apart() -> None:
+    """A wipe that would come too soon after another one keeps its disk."""
+    wanted = RandomFaults(run_ms=1_200_000.0, per_minute={FaultClass.WIPE: 6.0})
+    drawn = random_schedule(make_topology(Shape.GRID, devices=40, seed=1), wanted, 1).faults
+    back = [fault for fault in drawn if isinstance(fault, Restart)]
+    wiped = [fault.at_ms for fault in back if not fault.keep_disk]
+    assert all(later - earlier >= WIPE_APART_MS for earlier, later in itertools.pairwise(wiped))
+    assert 10 < len(wiped) < len(back) == sum(isinstance(fault, Crash) for fault in drawn)
+
+
+def test_each_class_draws_its_faults() -> None:
+    topology = make_topology(Shape.GRID, devices=40, seed=1)
+
+    def kinds(fault_class: FaultClass, buttons: Sequence[DeviceId] = ()) -> set[str]:
+        wanted = RandomFaults(run_ms=600_000.0, per_minute={fault_class: 6.0})
+        faults = random_schedule(topology, wanted, 1, buttons).faults
+        return {str(type(fault).__struct_config__.tag) for fault in faults}
+
+    assert kinds(FaultClass.KILL) == {"kill", "restart"}
+    assert kinds(FaultClass.OUTAGE) == {"power-loss", "power-back"}
+    assert kinds(FaultClass.DISK) == {"disk-full"}
+    assert kinds(FaultClass.LATE) == {"reorder"}
+    assert kinds(FaultClass.DEVICE) == {"device-down", "device-up", "device-slow", "device-wrong"}
+    assert kinds(FaultClass.DEVICE_LATE) == {"device-late"}
+    assert kinds(FaultClass.PRESS) == set()
+    assert kinds(FaultClass.PRESS, [DeviceId("d3")]) == {"press"}
+
+
+def test_new_kinds_can_be_written_by_hand() -> None:
+    schedule = parse_schedule(
+        """
+        - {fault: kill, at: 1s, node: n3}
+        - {fault: disk-full, at: 2s, node: n3, for: 20s}
+        - {fault: power-loss, at: 3s, domain: "*"}
+        - {fault: device-late, at: 4s, device: d1, by: 20s}
+        - {fault: press, at: 5s, device: d2, values: {press: long, times: 2}}
+        """
+    )
+    assert [" ".join(line.split()[2:]) for line in schedule.describe()] == [
+        "kill node=n3",
+        "disk-full node=n3 for_ms=20000",
+        "power-loss domain=*",
+        "device-late device=d1 by_ms=20000",
+        "press device=d2 values=press:long,times:2",
+    ]
+    with pytest.raises(ScheduleError, match="by: '-20s' is not a duration"):
+        parse_schedule("[{fault: device-late, at: 4s, device: d1, by: -20s}]")
+    with pytest.raises(ScheduleError, match="values: 3 does not fit; expected: mapping of readings"):
+        parse_schedule("[{fault: press, at: 4s, device: d1, values: 3}]")

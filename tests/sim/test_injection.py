@@ -5,28 +5,41 @@ import dataclasses
 import pytest
 from toys import Toys, line, ticking
 
-from comesh.core.effects import ReadDevice
-from comesh.core.events import DeviceAnswered, LeaveAsked, MessageReceived, Started, TimerFired
+from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
+from comesh.core.events import (
+    DeviceAnswered,
+    JournalMended,
+    LeaveAsked,
+    MessageReceived,
+    Started,
+    Timer,
+    TimerFired,
+)
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.node import AnyEvent
 from comesh.core.values import Value
 from comesh.sim.devices import DeviceSpec
 from comesh.sim.faults import (
     CopyCard,
     Crash,
     DeviceDown,
+    DeviceLate,
     DeviceSlow,
     DeviceUp,
     DeviceWrong,
+    DiskFull,
     Drift,
     Duplicate,
     Fault,
     Heal,
+    Kill,
     Leave,
     Loss,
     Partition,
     Pause,
     PowerBack,
     PowerLoss,
+    Press,
     Reorder,
     Restart,
     Schedule,
@@ -41,6 +54,7 @@ from comesh.sim.world import LifeChange
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
 D0, D1 = DeviceId("d0"), DeviceId("d1")
+BUTTON = D1
 
 
 def run(*faults: Fault, until_ms: float = 1050.0, devices: int = 0) -> Toys:
@@ -73,6 +87,45 @@ def test_restart_from_the_disk_or_from_an_empty_one(keep_disk: bool, boot: int) 
     event = toys["n1"].seen[0][1]
     assert isinstance(event, Started)
     assert event.boot == boot
+
+
+def test_a_kill_leaves_the_machine_relaying_and_its_journal_whole() -> None:
+    toys = run(Kill(at_ms=250.0, node=N1), Restart(at_ms=550.0, node=N1))
+    assert heard(toys) == list(range(1, 11)), "over n1 all the time"
+    (started,) = toys["n1"].given(Started)
+    assert (started.boot, started.power_lost) == (2, False)
+    changes = [life.change for life in toys.world.lives if life.machine == "n1"]
+    assert changes == [LifeChange.STARTED, LifeChange.KILLED, LifeChange.STARTED]
+    crashed = run(Crash(at_ms=250.0, node=N1), Restart(at_ms=550.0, node=N1))
+    assert crashed["n1"].given(Started)[0].power_lost
+
+
+def test_a_restart_of_what_runs_keeps_its_disk() -> None:
+    toys = run(Restart(at_ms=50.0, node=N1, keep_disk=False))
+    assert toys.world.machines["n1"].disk.initialised
+    assert len(toys.lives["n1"]) == 1
+
+
+def test_power_goes_and_comes_everywhere() -> None:
+    toys = run(
+        CopyCard(at_ms=50.0, node=N0, station="d0"),
+        PowerLoss(at_ms=250.0, domain="*"),
+        PowerBack(at_ms=500.0, domain="*"),
+        devices=1,
+    )
+    assert [len(toys.lives[node]) for node in ("n0", "n1", "n2")] == [4, 2, 2], "copies too"
+    assert all(toys[node].given(Started)[0].power_lost for node in ("n0", "n1", "n2"))
+    assert max(toys.lives["n0"][0].times(TimerFired)) == 200.0
+
+
+def test_a_disk_is_full_for_a_while() -> None:
+    toys = run(
+        DiskFull(at_ms=100.0, node=N1, for_ms=100.0),
+        DiskFull(at_ms=150.0, node=N1, for_ms=100.0),
+        DiskFull(at_ms=100.0, node=N2),
+    )
+    assert toys["n1"].times(JournalMended) == [250.0], "of two that overlap the later one counts"
+    assert [toys.world.machines[node].disk.full for node in ("n0", "n1", "n2")] == [False, False, True]
 
 
 def test_leave_asks_the_node() -> None:
@@ -135,6 +188,15 @@ def test_duplicates_and_reordering() -> None:
     assert len(late) >= 17
 
 
+def test_messages_can_be_very_late() -> None:
+    """Of ten messages, all held up for a random time, each arrives within 30 s."""
+    late = Reorder(at_ms=0.0, rate=1.0, up_to_ms=30_000.0, for_ms=1050.0)
+    toys = run(late, Crash(at_ms=1060.0, node=N0), until_ms=40_000.0)
+    arrived = toys["n2"].times(MessageReceived)
+    assert len(arrived) == 10
+    assert 20_000 < max(arrived) < 31_100
+
+
 def test_skew_and_drift() -> None:
     toys = run(Skew(at_ms=50.0, node=N0, by_ms=1e6), Drift(at_ms=100.0, node=N0, ppm=-500_000.0))
     ticks = toys["n0"].times(TimerFired)
@@ -160,6 +222,39 @@ def test_device_faults() -> None:
     assert all(world.radio.up)
     assert not world.devices._devices[D0].down
     assert (other.extra_ms, other.wrong) == (0.0, {})
+
+
+def test_commands_land_late() -> None:
+    """Two commands: the first, sent while the device is late, lands after the second and is not answered."""
+    plan = {100.0: CommandDevice(D0, 1, "on", timeout_ms=500.0), 1100.0: CommandDevice(D0, 2, "off")}
+
+    def script(event: AnyEvent, now_ms: float) -> list[Effect]:
+        if isinstance(event, Started):
+            return [SetTimer(Timer("toy", "ask", round(at_ms)), at_ms) for at_ms in plan]
+        return [plan[now_ms]] if isinstance(event, TimerFired) else []
+
+    toys = Toys(line(1, devices=1), {"n0": script})
+    inject(toys.world, Schedule((DeviceLate(at_ms=50.0, device=D0, by_ms=30_000.0, for_ms=1000.0),)))
+    toys.world.run_until(60_000.0)
+    acted = [(round(act.at_ms), act.call, act.sent_ms, round(act.began_ms)) for act in toys.world.devices.log]
+    assert acted == [(1135, 2, 1100.0, 1110), (30_135, 1, 100.0, 30_110)]
+    answers = [
+        (round(at_ms), event.call, event.error)
+        for at_ms, event in toys["n0"].seen
+        if isinstance(event, DeviceAnswered)
+    ]
+    assert answers == [(600, 1, "no answer"), (1145, 2, None)]
+    assert toys.world.devices.readings(D0, toys.world.now_ms) == {"on": True}
+
+
+def test_a_button_is_pressed() -> None:
+    button = DeviceSpec(sources={"press": Constant("short")}, event=True)
+    toys = Toys(line(1, devices=2), {}, devices={BUTTON: button})
+    presses = (Press(at_ms=10.0, device=BUTTON, values={"press": "long"}), Press(at_ms=20.0, device=BUTTON))
+    inject(toys.world, Schedule(presses))
+    toys.world.run_until(100.0)
+    events = [(event.at_ms, event.values) for event in toys.world.devices.events]
+    assert events == [(10.0, {"press": "long"}), (20.0, {"press": "short"})]
 
 
 def test_wrong_answers_of_one_reading() -> None:
@@ -215,10 +310,16 @@ def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
         ),
         (CopyCard(at_ms=5.0, node=N0, station="n0"), "another station than its own"),
         (CopyCard(at_ms=5.0, node=N0, station="zz"), "unknown station"),
+        (Kill(at_ms=5.0, node=NodeId("n9")), "unknown node 'n9'"),
+        (DiskFull(at_ms=5.0, node=NodeId("n9")), "unknown node 'n9'"),
+        (DeviceLate(at_ms=5.0, device=DeviceId("d9"), by_ms=1.0), "unknown device 'd9'"),
+        (Press(at_ms=5.0, device=D0), "'d0' is no event device"),
+        (Press(at_ms=5.0, device=BUTTON, values={"pres": 1}), "unknown reading 'pres'; did you mean 'press'"),
     ],
 )
 def test_wrong_names_are_refused_before_the_run(fault: Fault, complaint: str) -> None:
-    toys = Toys(line(3, devices=1), {})
+    button = DeviceSpec(sources={"press": Constant("short")}, event=True)
+    toys = Toys(line(3, devices=2), {}, devices={BUTTON: button})
     with pytest.raises(ScheduleError, match=complaint):
         inject(toys.world, Schedule((fault,)))
 

@@ -6,10 +6,12 @@ from toys import Scripted, line
 
 from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
 from comesh.core.events import DeviceAnswered, Started, Timer, TimerFired
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.node import AnyEvent
+from comesh.core.stamps import Ballot, RunId, Stamp
 from comesh.core.values import Value
 from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
+from comesh.sim.device_radio import REQUEST_LIVES_MS
 from comesh.sim.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
 from comesh.sim.radio import RadioSettings
 from comesh.sim.sources import Constant, RandomWalk, Script, Source, SquareWave
@@ -256,3 +258,90 @@ def test_a_command_toggles_what_is_so() -> None:
     assert [reply.readings["on"] for reply in shown if reply is not None] == [False, True, False]
     with pytest.raises(ValueError, match="command toggle sets on, which is no reading"):
         DeviceSpec(commands={"toggle": CommandSpec(toggles="on")})
+
+
+def stamp(n: int) -> Stamp:
+    return Stamp(1, Ballot(0, 0), n)
+
+
+def test_a_command_says_for_which_run_it_is_and_the_log_keeps_it() -> None:
+    run = RunId(RoutineId("dusk"), 1, stamp(3))
+    command = CommandDevice(D1, 1, "dim", 5, run=run, attempt=2, step=4, grant=stamp(9))
+    world, asking = world_of([(100.0, command)], {D1: LAMP})
+    world.run_until(1000.0)
+    (acted,) = world.devices.log
+    assert (acted.run, acted.attempt, acted.step, acted.grant) == (run, 2, 4, stamp(9))
+    assert (acted.sent_ms, round(acted.began_ms), round(acted.at_ms)) == (100.0, 120, 170)
+    assert [event.error for _, event in asking.answers] == [None]
+
+
+def test_a_command_is_not_sent_after_its_time_by_the_clock_of_its_node() -> None:
+    plan: list[tuple[float, Effect]] = [
+        (100.0, CommandDevice(D0, 1, "dim", 1, until_ms=100.0)),
+        (200.0, CommandDevice(D0, 2, "dim", 2, until_ms=199.9)),
+    ]
+    world, asking = world_of(plan, {D0: LAMP})
+    world.machines[NodeId("n0")].clock.skew(0.0, 1e6)
+    world.run_until(1000.0)
+    assert [(event.call, event.error) for _, event in asking.answers] == [(1, None), (2, "too late")]
+    assert asking.answers[1][0] == 200.0, "at once"
+    assert [acted.call for acted in world.devices.log] == [1]
+    assert world.traffic.total(kind="CommandDevice").sent.messages == 1
+
+
+def test_a_slow_step_makes_a_command_late() -> None:
+    world, asking = world_of([(100.0, CommandDevice(D0, 1, "dim", 1, until_ms=120.0))], {D0: LAMP})
+    world.run_until(50.0)
+    world.machines[NodeId("n0")].step_ms = 30.0
+    world.run_until(1000.0)
+    assert [event.error for _, event in asking.answers] == ["too late"], "what counts is when it is performed"
+
+
+@pytest.mark.parametrize("timeout_ms", [300.0, 5000.0])
+def test_a_command_has_its_own_timeout(timeout_ms: float) -> None:
+    world, asking = world_of([(0.0, CommandDevice(D0, 1, "blink", timeout_ms=timeout_ms))], {D0: LAMP})
+    world.run_until(10_000.0)
+    (answer,) = asking.answers
+    assert (round(answer[0]), answer[1].error) == (
+        (300, "no answer") if timeout_ms == 300.0 else (3020, None)
+    )
+    assert len(world.devices.log) == 1, "it acts all the same"
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_device_that_fences_refuses_older_grants(fences: bool) -> None:
+    spec = msgspec.structs.replace(LAMP, fences=fences)
+    grants = [stamp(2), stamp(1), None, stamp(2), Stamp(2, Ballot(0, 0), 1), stamp(9)]
+    plan: list[tuple[float, Effect]] = [
+        (100.0 * call, CommandDevice(D0, call, "dim", call, grant=grant)) for call, grant in enumerate(grants)
+    ]
+    world, asking = world_of(plan, {D0: spec})
+    world.run_until(2000.0)
+    refused = [acted.call for acted in world.devices.log if acted.refused is not None]
+    assert refused == ([1, 5] if fences else [])
+    errors = [event.error for _, event in asking.answers if event.error is not None]
+    old = ["fenced: grant 1:0.0:1 is older than 1:0.0:2", "fenced: grant 1:0.0:9 is older than 2:0.0:1"]
+    assert errors == (old if fences else [])
+    assert world.devices.readings(D0, world.now_ms)["level"] == (4 if fences else 5)
+
+
+def test_a_request_that_is_held_up_for_long_is_lost() -> None:
+    plan: list[tuple[float, Effect]] = [(10.0 * call, CommandDevice(D0, call, "on")) for call in range(200)]
+    world, asking = world_of(plan, radio=RadioSettings(reorder=1.0, reorder_ms=30_000.0, duplicate=0.3))
+    world.run_until(60_000.0)
+    assert len(asking.answers) == 200
+    assert all(acted.began_ms - acted.sent_ms <= REQUEST_LIVES_MS for acted in world.devices.log)
+    assert 5 < len(world.devices.log) < 40
+    assert len({acted.call for acted in world.devices.log}) == len(world.devices.log), "each at most once"
+    total = world.traffic.total()
+    assert total.sent.messages == total.received.messages + sum(world.traffic.losses().values())
+
+
+def test_reads_schedule_no_timeouts_where_answers_come() -> None:
+    """Speed: two entries of the engine for a read, besides the timer that asks for it."""
+    plan: list[tuple[float, Effect]] = [(10.0 * call, ReadDevice(D1, call)) for call in range(100)]
+    world, asking = world_of(plan)
+    world.run_until(5000.0)
+    assert len(asking.answers) == 100
+    assert world.engine.handled == 1 + 100 * (1 + 2)
+    assert len(world.engine) == 0

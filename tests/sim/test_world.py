@@ -15,8 +15,8 @@ from comesh.core.effects import (
     SetTimer,
     Stop,
 )
-from comesh.core.events import LeaveAsked, MessageReceived, Started, Timer, TimerFired
-from comesh.core.ids import NodeId
+from comesh.core.events import ApplyAsked, FireAsked, LeaveAsked, MessageReceived, Started, Timer, TimerFired
+from comesh.core.ids import NodeId, RoutineId
 from comesh.core.journal import BootRaised
 from comesh.core.messages import MAX_DATAGRAM_BYTES, Ack, Datagram, Gossip, Notice, Ping, Rumours, encode
 from comesh.core.node import AnyEvent
@@ -344,3 +344,25 @@ def test_the_biggest_message_is_counted_to_the_byte() -> None:
     parcel = Parcel(0, 0, 1, MAX_DATAGRAM_BYTES + 1)
     with pytest.raises(ValueError, match="the radio sends no such parcel"):
         toys.world.traffic.sent(parcel)
+
+
+def test_datagrams_carry_the_version_that_their_sender_works_by() -> None:
+    toys = Toys(line(2), {"n0": ticking(100.0, to=N1)})
+    toys.world.run_until(150.0)
+    toys["n0"].deployment = 2
+    toys.world.run_until(250.0)
+    assert [event.deployment for event in toys["n1"].given(MessageReceived)] == [1, 2]
+
+
+def test_people_ask_a_node_that_runs() -> None:
+    toys = Toys(line(2), {})
+    world = toys.world
+    world.run_until(10.0)
+    assert world.fire(RoutineId("dusk"), "r1", N0)
+    assert world.apply("devices: {}", 3, "r2", N0)
+    assert [event for _, event in toys["n0"].seen[1:]] == [
+        FireAsked(routine=RoutineId("dusk"), request="r1"),
+        ApplyAsked(base=3, text="devices: {}", request="r2"),
+    ]
+    world.kill(world.machines["n0"])
+    assert not world.fire(RoutineId("dusk"), "r1", N0)
