@@ -202,6 +202,15 @@ def test_what_exists_keeps_its_birth_and_its_cluster() -> None:
     assert (first.text, second.text) == (SMALL, text)
 
 
+def test_a_new_group_is_of_the_version_that_added_it() -> None:
+    small = SMALL.replace("{f: 1}", "{f: 1, selection: {cluster_size: 2}}")
+    more = small.replace("routines:", "  valve: {place: [2m, 2m], readings: {open: bool}}\nroutines:")
+    first = load_program(small, 3)
+    second = load_program(more, 4, first)
+    assert first.first_versions == {"c1": 3, DEPLOYMENT: 3}
+    assert second.first_versions == {"c1": 3, "c2": 4, DEPLOYMENT: 3}
+
+
 def test_a_wrong_text_is_refused_in_plain_words() -> None:
     with pytest.raises(ValueError, match=r"routines\.light\.when: 'lamp' has no reading 'lvl'"):
         load_program(changed("lamp.level > 5", "lamp.lvl > 5"))

@@ -5,7 +5,8 @@ Rules:
 - a device answers within its declared types or not at all: whole numbers become floats where floats are due,
   and what is of another type or not finite is left out. What is out of its declared range stays: a sensor
   that shows too much shows something;
-- a routine is born in the version that first had its id, and keeps that birth as long as each version has it.
+- a routine is born in the version that first had its id, and keeps that birth as long as each version has it;
+  so does a group.
 """
 
 import math
@@ -57,8 +58,10 @@ def program_of(
     zone = ZoneInfo(settings.time_zone)
     readings = readings_of(deployment)
     births = {} if previous is None else {name: known.birth for name, known in previous.routines.items()}
+    first_versions = {} if previous is None else previous.first_versions
+    plan = plan_of(deployment, version, None if previous is None else previous.plan)
     return Program(
-        plan=plan_of(deployment, version, None if previous is None else previous.plan),
+        plan=plan,
         devices={name: _device(name, device) for name, device in sorted(deployment.devices.items())},
         routines={
             name: _routine(deployment, name, readings, zone, births.get(name, version))
@@ -67,6 +70,7 @@ def program_of(
         settings=protocol_settings(settings),
         moment=moment_of(zone, settings.location),
         text=text,
+        first_versions={group: first_versions.get(group, version) for group in plan.genesis},
     )
 
 

@@ -13,7 +13,7 @@ from comesh.core.group_messages import Installed, Invite, Ready, Start, State
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, Image, KeptConfig, Promised, StateTaken
 from comesh.core.program import Program
-from comesh.core.records import Record
+from comesh.core.records import HandoffRecord, Record
 from comesh.core.stamps import OPENING, Ballot
 from comesh.core.step import Step
 
@@ -92,7 +92,9 @@ class Seating:
         if records is None:
             return Ready(start.successor.mark, self.store, -1, 0)
         self.drop(start.successor.group, step)
-        return keep(start.successor, self.store, records, start.number, OPENING, step)
+        # The handoff entry was the old config's last word; the new one begins without it.
+        first = tuple(record for record in records if not isinstance(record, HandoffRecord))
+        return keep(start.successor, self.store, first, start.number, OPENING, step)
 
     def _first_state(self, start: Start, old: Replica | None) -> tuple[Record, ...] | None:
         if start.base < 0:
