@@ -1,0 +1,109 @@
+"""Event devices: a press is taken once and reaches every routine that listens (protocol, section 6)."""
+
+from device_bench import AWAY, BUTTON, HOME, LAMP, NEAR, R3, Bench
+
+from comesh.core.devices.event_feeds import MOST_EVENTS
+from comesh.core.effects import AcknowledgeEvent, Refused, Subscribe
+from comesh.core.stamps import Ballot
+from comesh.core.work_messages import DeviceEvents, EventsSeen, Reading
+
+PRESSED = {"pressed": True}
+
+
+def sequences(events: DeviceEvents) -> list[int]:
+    return [event.sequence for event in events.events]
+
+
+def test_event_devices_are_subscribed_to_again_and_again() -> None:
+    bench = Bench()
+    assert bench.take_done(Subscribe) == [Subscribe(BUTTON)]
+    bench.run(12_000)
+    assert bench.take_done(Subscribe) == [Subscribe(BUTTON)] * 2
+
+
+def test_an_event_is_committed_before_it_is_acknowledged_or_told() -> None:
+    bench = Bench()
+    bench.run(1000)
+    bench.commits = False
+    bench.report(BUTTON, PRESSED, "a")
+    assert not bench.take_done(AcknowledgeEvent)
+    assert not bench.take(DeviceEvents)
+    bench.commit()
+    assert bench.take_done(AcknowledgeEvent) == [AcknowledgeEvent(BUTTON, "a")]
+    (events,) = bench.take(DeviceEvents)
+    assert (events.routine, sequences(events)) == (R3, [1])
+    (near,) = bench.take_local(DeviceEvents)
+    assert (near.routine, sequences(near)) == (NEAR, [1])
+
+
+def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:
+    bench = Bench()
+    for token in ("a", "b", "a", "b"):
+        bench.report(BUTTON, PRESSED, token)
+    assert bench.record(BUTTON).sequence == 2
+    bench.lead(Ballot(1, 0))
+    bench.report(BUTTON, PRESSED, "a")
+    assert bench.record(BUTTON).sequence == 2
+    assert [effect.token for effect in bench.take_done(AcknowledgeEvent)] == ["a", "b", "a", "b", "a"]
+
+
+def test_events_are_repeated_in_order_until_seen_then_trimmed() -> None:
+    bench = Bench()
+    bench.report(BUTTON, PRESSED, "a")
+    bench.report(BUTTON, PRESSED, "b")
+    bench.take(DeviceEvents)
+    bench.run(3000)
+    assert all(sequences(events) == [1, 2] for events in bench.take(DeviceEvents))
+    bench.say(EventsSeen(BUTTON, R3, 1))
+    bench.run(10_000)
+    assert {tuple(sequences(events)) for events in bench.take(DeviceEvents)} == {(2,)}
+    bench.say(EventsSeen(BUTTON, R3, 2))
+    bench.run(20_000)
+    assert not bench.take(DeviceEvents)
+    assert len(bench.record(BUTTON).events) == 2
+    bench.say(EventsSeen(BUTTON, NEAR, 2), sender=HOME)
+    assert bench.record(BUTTON).events == ()
+    assert bench.record(BUTTON).sequence == 2
+
+
+def test_seen_by_all_is_trimmed_after_a_while_by_itself() -> None:
+    bench = Bench()
+    bench.report(BUTTON, PRESSED, "a")
+    bench.say(EventsSeen(BUTTON, NEAR, 1), sender=HOME)
+    bench.say(EventsSeen(BUTTON, R3, 1), sender=AWAY)
+    assert len(bench.record(BUTTON).events) == 1
+    bench.run(5000)
+    assert bench.record(BUTTON).events == ()
+
+
+def test_a_new_leader_sends_what_the_record_holds() -> None:
+    bench = Bench()
+    bench.report(BUTTON, PRESSED, "a")
+    bench.take(DeviceEvents)
+    bench.lead(Ballot(1, 0))
+    assert [sequences(events) for events in bench.take(DeviceEvents)] == [[1]]
+
+
+def test_the_oldest_of_too_many_is_dropped_and_told() -> None:
+    bench = Bench()
+    for number in range(MOST_EVENTS + 1):
+        bench.report(BUTTON, PRESSED, f"t{number}")
+    assert [event.sequence for event in bench.record(BUTTON).events] == list(range(2, MOST_EVENTS + 2))
+    assert [seen.why[:6] for seen in bench.observed() if isinstance(seen, Refused)] == ["button"]
+
+
+def test_without_listeners_only_the_sequence_is_kept() -> None:
+    bench = Bench()
+    bench.program.listeners.clear()
+    bench.lead(Ballot(1, 0))
+    bench.report(BUTTON, PRESSED, "a")
+    assert (bench.record(BUTTON).sequence, bench.record(BUTTON).events) == (1, ())
+    assert bench.take_done(AcknowledgeEvent) == [AcknowledgeEvent(BUTTON, "a")]
+
+
+def test_a_report_without_a_token_is_a_reading() -> None:
+    bench = Bench()
+    bench.run(1000)
+    bench.take_local(Reading)
+    bench.report(LAMP, {"on": True})
+    assert [reading.values for reading in bench.take_local(Reading)] == [{"on": True}]

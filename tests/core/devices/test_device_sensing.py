@@ -1,0 +1,188 @@
+"""Sensing: reads, suspicion, status, and readings told until seen (protocol, section 6)."""
+
+from device_bench import AWAY, BUTTON, HOME, LAMP, SENSOR, Bench, make_program
+from msgspec.structs import replace
+
+from comesh.core.effects import DeviceChanged, ReadDevice
+from comesh.core.program import DeviceProgram
+from comesh.core.records import Status
+from comesh.core.stamps import Ballot
+from comesh.core.work_messages import Reading, Seen, Watch
+
+
+def settled() -> Bench:
+    """Everything was read, told and seen."""
+    bench = Bench()
+    bench.run(1000)
+    (reading,) = bench.take(Reading)
+    bench.say(Seen(SENSOR, reading.version))
+    bench.take_local(Reading)
+    return bench
+
+
+def test_each_device_is_read_once_per_period() -> None:
+    bench = settled()
+    del bench.answering[SENSOR], bench.answering[LAMP]
+    bench.run(50)
+    bench.done.clear()
+    bench.run(950)
+    asked = [effect.device for effect in bench.take_done(ReadDevice)]
+    assert sorted(asked) == [LAMP, SENSOR]
+
+
+def test_unchanged_answers_commit_and_say_nothing() -> None:
+    bench = settled()
+    entries = bench.entries
+    bench.run(10_000)
+    assert bench.entries == entries
+    assert not bench.posted
+    assert not bench.local
+
+
+def test_a_first_answer_is_committed_as_up_and_not_gossiped() -> None:
+    bench = settled()
+    assert bench.record(LAMP).status is Status.UP
+    assert DeviceChanged(LAMP, "up", "it answers") in bench.observed()
+    assert bench.notices == []
+
+
+def test_a_change_goes_once_to_each_group_that_watches_until_seen() -> None:
+    bench = settled()
+    bench.answering[SENSOR] = {"value": 2}
+    bench.run(1000)
+    first = bench.take(Reading)
+    assert [(reading.values, reading.up) for reading in first] == [({"value": 2}, True)]
+    bench.answering[SENSOR] = {"value": 3}
+    bench.run(1000)
+    bench.say(Seen(SENSOR, first[0].version))
+    bench.run(4000)
+    later = bench.take(Reading)
+    assert len(later) >= 2
+    assert {reading.values["value"] for reading in later if reading.values} <= {2, 3}
+    assert later[-1].values == {"value": 3}
+    assert later[-1].version > first[0].version
+    bench.say(Seen(SENSOR, later[-1].version))
+    bench.run(20_000)
+    assert not bench.take(Reading)
+
+
+def test_the_own_group_is_told_once() -> None:
+    bench = settled()
+    bench.answering[LAMP] = {"on": True}
+    bench.run(10_000)
+    assert [reading.values for reading in bench.take_local(Reading)] == [{"on": True}]
+
+
+def test_silence_is_probed_then_down_and_an_answer_is_up() -> None:
+    bench = settled()
+    del bench.answering[SENSOR]
+    bench.run(550)
+    assert bench.probed == [SENSOR]
+    assert bench.record(SENSOR).status is Status.UP
+    bench.run(500)
+    assert bench.record(SENSOR).status is Status.DOWN
+    assert bench.notices == [("device/sensor", 2, b"down")]
+    assert [(reading.values, reading.up) for reading in bench.take(Reading)] == [(None, False)]
+    bench.run(5000)
+    assert bench.probed == [SENSOR]
+    bench.answering[SENSOR] = {"value": 1}
+    bench.run(1000)
+    assert bench.record(SENSOR).status is Status.UP
+    assert bench.notices[1:] == [("device/sensor", 3, b"up")]
+    assert bench.take(Reading)[-1].values == {"value": 1}
+
+
+def test_a_probe_that_is_answered_keeps_the_device_up() -> None:
+    bench = settled()
+    del bench.answering[SENSOR]
+    bench.run(550)
+    assert bench.probed == [SENSOR]
+    bench.answer(-1, SENSOR, {"value": 1})
+    bench.answering[SENSOR] = {"value": 1}
+    bench.run(3000)
+    assert bench.record(SENSOR).status is Status.UP
+    assert not bench.notices
+
+
+def test_an_error_is_as_good_as_silence_and_nobody_to_probe_is_down() -> None:
+    bench = settled()
+    bench.can_probe = False
+    del bench.answering[SENSOR]
+    bench.done.clear()
+    while not (reads := bench.take_done(ReadDevice)):
+        bench.run(50)
+    bench.answer(reads[0].call, SENSOR, error="no answer")
+    assert bench.record(SENSOR).status is Status.DOWN
+
+
+def test_a_slow_device_is_measured_and_not_suspected() -> None:
+    bench = settled()
+    del bench.answering[SENSOR]
+    for _ in range(300):
+        bench.run(20)
+        for read in bench.take_done(ReadDevice):
+            bench.run(150)
+            bench.answer(read.call, SENSOR, {"value": 1})
+    assert not bench.probed
+
+
+def test_an_answer_that_was_overtaken_says_nothing() -> None:
+    bench = settled()
+    del bench.answering[SENSOR]
+    bench.done.clear()
+    while not (reads := bench.take_done(ReadDevice)):
+        bench.run(50)
+    bench.report(SENSOR, {"value": 9})
+    bench.answer(reads[0].call, SENSOR, {"value": 1})
+    assert [reading.values for reading in bench.take(Reading)] == [{"value": 9}]
+
+
+def test_answers_are_fitted() -> None:
+    program = make_program()
+    program.devices[LAMP] = DeviceProgram(id=LAMP, fit=lambda answer: {"on": bool(answer.get("on"))})
+    bench = Bench(program)
+    bench.answering[LAMP] = {"on": 1, "noise": "x"}
+    bench.run(1000)
+    assert [reading.values for reading in bench.take_local(Reading)] == [{"on": True}]
+
+
+def test_fixed_timeouts_wait_a_whole_period() -> None:
+    bench = Bench(make_program(estimated_timeouts=False))
+    bench.run(1000)
+    del bench.answering[SENSOR]
+    bench.run(1200)
+    assert not bench.probed
+    bench.run(300)
+    assert bench.probed == [SENSOR]
+
+
+def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
+    bench = Bench()
+    del bench.answering[SENSOR]
+    bench.say(Watch((SENSOR,)))
+    assert not bench.take(Reading)
+    bench.answering[SENSOR] = {"value": 5}
+    bench.run(1000)
+    (told,) = bench.take(Reading)
+    bench.say(Watch((SENSOR, LAMP, BUTTON)))
+    answers = bench.take(Reading)
+    assert [(reading.device, reading.values) for reading in answers] == [
+        (SENSOR, {"value": 5}),
+        (LAMP, {"on": False}),
+        (BUTTON, {"pressed": False}),
+    ]
+    assert answers[0].version == told.version
+    bench.say(Watch((LAMP,)), sender=HOME)
+    assert bench.take_local(Reading)[-1].values == {"on": False}
+
+
+def test_a_new_leader_tells_all_watchers_again_also_of_what_is_down() -> None:
+    bench = settled()
+    bench.lead(Ballot(1, 0))
+    bench.run(1000)
+    assert [reading.values for reading in bench.take(Reading)] == [{"value": 1}]
+    bench.committed["device/sensor"] = replace(bench.record(SENSOR), status=Status.DOWN)
+    del bench.answering[SENSOR]
+    bench.lead(Ballot(2, 0))
+    assert [(reading.values, reading.up) for reading in bench.take(Reading)] == [(None, False)]
+    assert {letter.to for letter in bench.posted} <= {AWAY}
