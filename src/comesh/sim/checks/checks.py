@@ -1,0 +1,152 @@
+"""All promises, attached to a world: each observation that concerns one is judged when it is told.
+
+Not attaching them costs nothing and changes nothing: checks only listen. Acts of devices are judged in their
+place among the commits, because the log is read up before each of them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final
+
+from comesh.core.effects import Committed, LeaderChanged, Observation, RunTraced
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.program import Program
+from comesh.core.stamps import RunId
+from comesh.sim.checks.chronicle import Chronicle
+from comesh.sim.checks.disks import Disks, Lacking, nobody
+from comesh.sim.checks.history import Histories
+from comesh.sim.checks.locks import Locks
+from comesh.sim.checks.progress import IsAlive, Progress
+from comesh.sim.checks.proposals import Proposals
+from comesh.sim.checks.runs import Runs
+from comesh.sim.checks.violation import BrokenPromiseError, Loss, Promise, Violation
+from comesh.sim.devices import Acted
+from comesh.sim.world import World
+
+MOST_VIOLATIONS: Final = 100
+"""Further ones are only counted: one fault shows in many ways."""
+
+
+def _first_life(_: NodeId) -> int:
+    return 0
+
+
+def _lives_on(_: NodeId, __: int) -> bool:
+    return True
+
+
+class Checks:
+    """`violations` and `losses` say what was found. raises: the first violation ends the run, as an error."""
+
+    def __init__(
+        self,
+        log: Sequence[Acted],
+        programs: Iterable[Program] = (),
+        *,
+        life_of: Callable[[NodeId], int] = _first_life,
+        is_alive: IsAlive = _lives_on,
+        lacking: Lacking = nobody,
+        raises: bool = False,
+    ) -> None:
+        self.violations: list[Violation] = []
+        self.more_violations = 0
+        self.losses: list[Loss] = []
+        self.groups: tuple[GroupId, ...] = ()
+        genesis: dict[GroupId, tuple[NodeId, ...]] = {}
+        for program in programs:
+            genesis |= program.plan.genesis
+            self.groups = tuple(sorted(program.plan.genesis))
+        self._raises = raises
+        self._is_alive = is_alive
+        self._log = log
+        self._read = len(log)
+        self._chronicle = Chronicle()
+        self.runs = Runs(self)
+        self.locks = Locks(self)
+        self.proposals = Proposals(self)
+        self.histories = Histories(
+            self,
+            self.proposals,
+            (self.runs, self.locks),
+            genesis=genesis,
+            life_of=life_of,
+            lacking=lacking,
+        )
+        self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
+            Committed: self._on_committed,
+            LeaderChanged: self._on_leader,
+            RunTraced: self.runs.on_traced,
+        }
+
+    @classmethod
+    def attach(cls, world: World, *programs: Program, raises: bool = False) -> "Checks":
+        """Listen to a world, from before its first step on."""
+        checks = cls(
+            world.devices.log,
+            programs,
+            life_of=lambda node: world.machines[node].starts,
+            is_alive=lambda node, life: (
+                world.machines[node].process is not None and world.machines[node].starts == life
+            ),
+            lacking=Disks(world.machines).lacking,
+            raises=raises,
+        )
+        world.observers.append(checks.observe)
+        return checks
+
+    def observe(self, now_ms: float, node: NodeId, observation: Observation) -> None:
+        handler = self._handlers.get(type(observation))
+        if handler is not None:
+            handler(now_ms, node, observation)
+
+    def progress(self, bound_ms: float) -> Progress:
+        """For a quiet phase; of the groups of the last program."""
+        return Progress(
+            self, self.histories, self.runs, groups=self.groups, is_alive=self._is_alive, bound_ms=bound_ms
+        )
+
+    def finish(self) -> None:
+        """The run is over: judge what still waited to be."""
+        self._read_log()
+        self.runs.judge_missing(float("inf"))
+
+    def _on_committed(self, now_ms: float, node: NodeId, told: Committed) -> None:
+        if len(self._log) > self._read:
+            self._read_log()
+        self._chronicle.note(now_ms, node, told)
+        self.histories.on_committed(now_ms, node, told)
+
+    def _on_leader(self, now_ms: float, node: NodeId, told: LeaderChanged) -> None:
+        if len(self._log) > self._read:
+            self._read_log()
+        self._chronicle.note(now_ms, node, told)
+        self.histories.on_leader(now_ms, node, told)
+
+    def _read_log(self) -> None:
+        while self._read < len(self._log):
+            act = self._log[self._read]
+            self._read += 1
+            self._chronicle.note(act.at_ms, act.by, act)
+            self.locks.on_act(act)
+
+    # -- what the checkers say ---------------------------------------------------------------------------
+
+    def broken(
+        self,
+        promise: Promise,
+        at_ms: float,
+        what: str,
+        *,
+        group: GroupId | None = None,
+        runs: Collection[RunId] = (),
+        devices: Collection[DeviceId] = (),
+    ) -> None:
+        if len(self.violations) >= MOST_VIOLATIONS:
+            self.more_violations += 1
+            return
+        violation = Violation(promise, at_ms, what, self._chronicle.tell(group, runs, devices))
+        self.violations.append(violation)
+        if self._raises:
+            raise BrokenPromiseError(violation)
+
+    def lost(self, loss: Loss) -> None:
+        self.losses.append(loss)

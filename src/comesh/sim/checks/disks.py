@@ -1,0 +1,64 @@
+"""Committed means written by f+1 members: looked up on the disks of a config's seats at that moment.
+
+A power loss may take an entry from a disk again before its acknowledgement has arrived, and a wipe
+everything. A seat that suffered either counts as one that may have had the entry.
+"""
+
+from collections.abc import Callable, Mapping
+
+from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
+from comesh.core.ids import NodeId
+from comesh.core.journal import Image, KeptConfig
+from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
+from comesh.sim.machine import Machine
+
+Lacking = Callable[[Config, int, Ballot, int], list[NodeId]]
+"""Who lacks the entry with this number of a config (and its mark), as accepted under this ballot; nobody: a
+quorum has it."""
+
+
+def nobody(_: Config, __: int, ___: Ballot, ____: int) -> list[NodeId]:
+    """Where there are no disks."""
+    return []
+
+
+class Disks:
+    def __init__(self, machines: Mapping[str, Machine]) -> None:
+        self._machines = machines
+
+    def lacking(self, config: Config, mark: int, ballot: Ballot, number: int) -> list[NodeId]:
+        lacking = [
+            seat.node for seat in config.seats if not self._may_have(seat, config, mark, ballot, number)
+        ]
+        return lacking if len(config.seats) - len(lacking) < config.quorum else []
+
+    def _may_have(self, seat: Seat, config: Config, mark: int, ballot: Ballot, number: int) -> bool:
+        if seat.store == UNBOUND_STORE:
+            return False
+        machine = self._machines[seat.node]
+        disk = machine.disk
+        sits = disk.initialised if seat.store == GENESIS_STORE else disk.store == seat.store
+        if not sits or disk.lost_power:
+            return True
+        image = disk.image()
+        kept = image.configs.get(mark)
+        if kept is not None and (not kept.whole or _holds(kept, ballot, number)):
+            return True
+        return _is_beyond(image, config)
+
+
+def _holds(kept: KeptConfig, ballot: Ballot, number: int) -> bool:
+    """Being installed counts as an acknowledgement of the opening ballot."""
+    accepted = OPENING if kept.accepted == NO_BALLOT else kept.accepted
+    return kept.installed and kept.number >= number and accepted >= ballot
+
+
+def _is_beyond(image: Image, config: Config) -> bool:
+    """It left the config behind: with a later one, or knowing of one."""
+    tombstone = image.tombstones.get(config.group)
+    if tombstone is not None and tombstone.number > config.number:
+        return True
+    return any(
+        kept.installed and kept.config.group == config.group and kept.config.number > config.number
+        for kept in image.configs.values()
+    )

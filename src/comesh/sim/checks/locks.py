@@ -1,0 +1,166 @@
+"""No stray command (promise 6): what devices really did, against who held their locks as committed.
+
+Every act in the devices' own log must be of a run that held the lock, with a committed intent, when the
+command was sent; and when it lands, no other run may hold it. A command that stays in the air for longer than
+its intent allows (timeout and flight) may find another holder: that is the documented window of devices that
+do not fence by themselves; it is counted, not judged. A step that is not idempotent is done at most once.
+"""
+
+from collections import OrderedDict, deque
+from typing import Final
+
+from comesh.core.ids import DeviceId, GroupId
+from comesh.core.records import Call, DeviceRecord, Record
+from comesh.core.stamps import RunId
+from comesh.sim.checks.history import Change
+from comesh.sim.checks.violation import Promise, Verdicts
+from comesh.sim.devices import Acted
+
+KEPT_SPANS: Final = 64
+"""Holds of one device that are remembered: more than can follow each other while a command is in the air."""
+KEPT_INTENTS: Final = 256
+"""Intents of one device that are remembered."""
+KEPT_ACTS: Final = 20_000
+"""Acts that must not be repeated, of all devices."""
+DRIFT: Final = 0.02
+"""A leader's clock may be fast by this fraction, and give a device on so much sooner."""
+
+Intent = tuple[RunId, int, int]
+"""Run, attempt, step."""
+
+
+class _Span:
+    """A run had the lock; to_ms: until then."""
+
+    __slots__ = ("from_ms", "run", "to_ms")
+
+    def __init__(self, run: RunId, from_ms: float) -> None:
+        self.run = run
+        self.from_ms = from_ms
+        self.to_ms = float("inf")
+
+
+class _DeviceLocks:
+    __slots__ = ("cuts", "group", "intents", "spans")
+
+    def __init__(self, group: GroupId) -> None:
+        self.group = group
+        self.cuts = 0
+        """How often the group lost history."""
+        self.spans: deque[_Span] = deque(maxlen=KEPT_SPANS)
+        self.intents: OrderedDict[Intent, tuple[float, Call]] = OrderedDict()
+        """With the time at which each was first committed."""
+
+    @property
+    def holder(self) -> RunId | None:
+        return self.spans[-1].run if self.spans and self.spans[-1].to_ms == float("inf") else None
+
+    def hold(self, run: RunId | None, at_ms: float) -> None:
+        if run != self.holder:
+            if self.holder is not None:
+                self.spans[-1].to_ms = at_ms
+            if run is not None:
+                self.spans.append(_Span(run, at_ms))
+
+    def held(self, run: RunId, at_ms: float) -> bool:
+        return any(span.run == run and span.from_ms <= at_ms <= span.to_ms for span in reversed(self.spans))
+
+    def intend(self, calls: tuple[Call, ...], at_ms: float) -> None:
+        for call in calls:
+            key = (call.run, call.attempt, call.step)
+            first = self.intents.get(key)
+            self.intents[key] = (at_ms if first is None else first[0], call)
+        while len(self.intents) > KEPT_INTENTS:
+            self.intents.popitem(last=False)
+
+
+class Locks:
+    def __init__(self, verdicts: Verdicts) -> None:
+        self._verdicts = verdicts
+        self._devices: dict[DeviceId, _DeviceLocks] = {}
+        self._done: OrderedDict[tuple[DeviceId, RunId, int], int] = OrderedDict()
+        """Acts that must not be repeated, and how often the device's group had lost history by then."""
+        self.acts = 0
+        self.late_acts = 0
+        """Landed after their time: not judged by who held the lock then."""
+
+    # -- what is committed -------------------------------------------------------------------------------
+
+    def on_entry(
+        self, at_ms: float, group: GroupId, changes: list[Change], records: dict[str, Record]
+    ) -> None:
+        for _, before, after in changes:
+            if isinstance(after, DeviceRecord):
+                self._on_device(at_ms, group, after)
+            elif isinstance(before, DeviceRecord):
+                self._forget(at_ms, group, before.device)
+
+    def on_state(
+        self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
+    ) -> list[RunId]:
+        for device, locks in self._devices.items():
+            if locks.group == group:
+                locks.cuts += lossy
+                if "device/" + device not in records:
+                    locks.hold(None, at_ms)
+        for record in records.values():
+            if isinstance(record, DeviceRecord):
+                self._on_device(at_ms, group, record)
+        return []
+
+    def _on_device(self, at_ms: float, group: GroupId, record: DeviceRecord) -> None:
+        locks = self._devices.get(record.device)
+        if locks is None:
+            locks = self._devices[record.device] = _DeviceLocks(group)
+        locks.group = group
+        locks.hold(None if record.hold is None else record.hold.run, at_ms)
+        if record.calls:
+            locks.intend(record.calls, at_ms)
+
+    def _forget(self, at_ms: float, group: GroupId, device: DeviceId) -> None:
+        locks = self._devices.get(device)
+        if locks is not None and locks.group == group:
+            locks.hold(None, at_ms)
+
+    # -- what was done -----------------------------------------------------------------------------------
+
+    def on_act(self, act: Acted) -> None:
+        """In order of time, among the commits."""
+        if act.refused is not None:
+            return
+        self.acts += 1
+        device, run = act.device, act.run
+        if run is None:
+            self._stray(act, f"{device} acted on {act.command} of no run", ())
+            return
+        locks = self._devices.get(device)
+        if locks is None or not locks.held(run, act.sent_ms):
+            self._stray(act, f"{device} acted for {run}, which did not hold it when that was sent", (run,))
+            return
+        since_ms, intent = locks.intents.get((run, act.attempt, act.step), (act.at_ms, None))
+        if intent is None or since_ms > act.sent_ms or intent.command != act.command:
+            what = (
+                f"{device} acted on {act.command} of {run} step {act.step}, sent without a committed intent"
+            )
+            self._stray(act, what, (run,))
+            return
+        holder = locks.holder
+        if act.at_ms - act.sent_ms > (intent.timeout_ms + intent.flight_ms) * (1.0 - DRIFT):
+            self.late_acts += 1
+        elif holder is not None and holder != run:
+            self._stray(act, f"{device} acted for {run} while {holder} held it", (run, holder))
+        if not intent.idempotent:
+            self._test_once(act, run, locks.cuts)
+
+    def _test_once(self, act: Acted, run: RunId, cuts: int) -> None:
+        """Where the group lost history in between, it may not know that the step was done."""
+        key = (act.device, run, act.step)
+        if self._done.get(key) == cuts:
+            what = f"{act.device} did {act.command} of {run} step {act.step} twice, which is not idempotent"
+            self._stray(act, what, (run,))
+        self._done[key] = cuts
+        while len(self._done) > KEPT_ACTS:
+            self._done.popitem(last=False)
+
+    def _stray(self, act: Acted, what: str, runs: tuple[RunId, ...]) -> None:
+        self._verdicts.broken(Promise.NO_STRAY, act.at_ms, what, runs=runs, devices=(act.device,))

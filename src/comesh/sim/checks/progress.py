@@ -1,0 +1,88 @@
+"""Progress (promise 5): with faults over, every waiting run starts and every group serves within a bound.
+
+`begin` when the last fault is over, `judge` as often as one likes from then on. A run has the bound for
+getting its locks, the time of its commands and the bound for executing, and the bound again for releasing. A
+firing that waits for the run before it is judged from when its own turn comes.
+"""
+
+from collections.abc import Callable, Iterable
+
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.records import Stage
+from comesh.core.stamps import RunId
+from comesh.sim.checks.history import Histories
+from comesh.sim.checks.runs import LiveRun, Runs
+from comesh.sim.checks.violation import Promise, Verdicts
+
+IsAlive = Callable[[NodeId, int], bool]
+"""Whether that life of a node still runs."""
+
+
+class Progress:
+    def __init__(
+        self,
+        verdicts: Verdicts,
+        histories: Histories,
+        runs: Runs,
+        *,
+        groups: Iterable[GroupId],
+        is_alive: IsAlive,
+        bound_ms: float,
+    ) -> None:
+        self._verdicts = verdicts
+        self._histories = histories
+        self._runs = runs
+        self._groups = tuple(groups)
+        self._is_alive = is_alive
+        self._bound_ms = bound_ms
+        self._begun_ms = 0.0
+        self._told: set[RunId | GroupId] = set()
+
+    def begin(self, now_ms: float) -> None:
+        self._begun_ms = now_ms
+        self._told.clear()
+
+    def judge(self, now_ms: float) -> bool:
+        """Tell, once each, what is overdue; True: nothing is."""
+        before = len(self._told)
+        for group in self._groups:
+            since_ms = self._unserved_since_ms(group)
+            if since_ms is not None and now_ms - max(since_ms, self._begun_ms) > self._bound_ms:
+                self._tell(now_ms, group, f"nobody serves {group} since {since_ms / 1000:.3f} s")
+        for of_group in self._runs.live.values():
+            for live in of_group.values():
+                allowed_ms = self._allowed_ms(live)
+                if allowed_ms is not None and now_ms - max(live.since_ms, self._begun_ms) > allowed_ms:
+                    self._tell_run(now_ms, live)
+        return len(self._told) == before
+
+    def _unserved_since_ms(self, group: GroupId) -> float | None:
+        history = self._histories.groups.get(group)
+        if history is None:
+            return 0.0
+        leader = history.leader
+        if leader is None:
+            return history.left_ms
+        # Nobody dies in a quiet phase, so who is dead now was so when it began.
+        return None if self._is_alive(leader.node, leader.life) else leader.since_ms
+
+    def _allowed_ms(self, live: LiveRun) -> float | None:
+        match live.stage:
+            case None:
+                return None
+            case Stage.EXECUTING:
+                return self._bound_ms + live.budget_ms
+            case Stage.ACQUIRING_LOCKS | Stage.RELEASING_LOCKS:
+                return self._bound_ms
+
+    def _tell(self, now_ms: float, group: GroupId, what: str) -> None:
+        if group not in self._told:
+            self._told.add(group)
+            self._verdicts.broken(Promise.PROGRESS, now_ms, what, group=group)
+
+    def _tell_run(self, now_ms: float, live: LiveRun) -> None:
+        if live.run not in self._told:
+            self._told.add(live.run)
+            stage = "" if live.stage is None else live.stage.name
+            what = f"{live.run} is {stage} since {live.since_ms / 1000:.3f} s"
+            self._verdicts.broken(Promise.PROGRESS, now_ms, what, runs=(live.run,), devices=live.devices)

@@ -1,0 +1,227 @@
+"""Runs as the committed history knows them: who executes, what was fired, what ended (promises 1 and 4).
+
+A run executes from the commit that says so until the commit that leaves that stage. What an entry ends is
+judged before what it begins: one entry may end a run and grant its locks to the next.
+
+A firing is committed as the live run of its routine or as one that waits; from then on it may only leave by
+ending. The end is in the routine's record, or, where one entry ends several, in their traces, which come
+right after the commit.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from comesh.core.effects import RunTraced
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.records import Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
+from comesh.core.stamps import RunId
+from comesh.sim.checks.history import Change
+from comesh.sim.checks.violation import Promise, Verdicts
+
+KEPT_ENDED: Final = 20_000
+"""Ended runs that are remembered, so that none comes back."""
+KEPT_REQUESTS: Final = 20_000
+ENDS: Final = ("finished", "failed")
+"""The last word of a run's trace."""
+
+
+class LiveRun:
+    """A firing that has not ended. stage None: it waits for the run before it."""
+
+    __slots__ = ("budget_ms", "devices", "group", "run", "since_ms", "stage")
+
+    def __init__(self, run: RunId, group: GroupId, at_ms: float) -> None:
+        self.run = run
+        self.group = group
+        self.stage: Stage | None = None
+        self.since_ms = at_ms
+        """When it entered its stage."""
+        self.devices: tuple[DeviceId, ...] = ()
+        self.budget_ms = 0.0
+        """How long its commands may take together."""
+
+
+class Runs:
+    def __init__(self, verdicts: Verdicts) -> None:
+        self._verdicts = verdicts
+        self.live: dict[GroupId, dict[RunId, LiveRun]] = {}
+        self._executing: dict[DeviceId, RunId] = {}
+        self._ended: OrderedDict[RunId, None] = OrderedDict()
+        self._requests: OrderedDict[tuple[RoutineId, str], RunId] = OrderedDict()
+        self._missing: dict[RunId, tuple[float, GroupId]] = {}
+        """Not live and not known to have ended: their trace must follow within the instant."""
+
+    # -- what is told ------------------------------------------------------------------------------------
+
+    def on_entry(
+        self, at_ms: float, group: GroupId, changes: list[Change], records: dict[str, Record]
+    ) -> None:
+        self.judge_missing(at_ms)
+        left: list[RunId] = []
+        begun: list[RunRecord] = []
+        for _, before, after in changes:
+            if isinstance(before, RoutineRecord) or isinstance(after, RoutineRecord):
+                assert not isinstance(before, RunRecord) and not isinstance(after, RunRecord)
+                left.extend(self._on_routine(at_ms, group, _routine(before), _routine(after)))
+            elif isinstance(before, RunRecord):
+                if not isinstance(after, RunRecord) or after.run != before.run:
+                    left.append(before.run)
+                elif after.stage is not Stage.EXECUTING:
+                    self._stop(before.run, group)
+            if isinstance(after, RunRecord):
+                begun.append(after)
+        for run in left:
+            self._leave(at_ms, group, run, records)
+        for record in begun:
+            self._on_run(at_ms, group, record)
+
+    def on_traced(self, at_ms: float, node: NodeId, told: RunTraced) -> None:
+        if told.what in ENDS and self._missing.pop(told.run, None) is not None:
+            self._end(told.run)
+
+    def on_state(
+        self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
+    ) -> list[RunId]:
+        """After a loss no run executes until that is committed again: its locks must be confirmed first."""
+        before = self.live.get(group, {})
+        for run in before:
+            self._stop(run, group)
+        self.live[group] = {}
+        for record in records.values():
+            if isinstance(record, RoutineRecord):
+                for firing in record.waiting:
+                    self._enter(at_ms, group, firing.run)
+                if record.ended is not None:
+                    self._end(record.ended.run)
+            elif isinstance(record, RunRecord):
+                live = self._enter(at_ms, group, record.run)
+                _take(live, record, at_ms)
+                if record.stage is Stage.EXECUTING and not lossy:
+                    self._execute(at_ms, live)
+        after = self.live[group]
+        for run in after:
+            self._ended.pop(run, None)
+        if lossy:
+            routines = {run.routine for run in before} | {run.routine for run in after}
+            for key in [one for one in self._requests if one[0] in routines]:
+                del self._requests[key]
+        return [run for run in before if run not in after and run not in self._ended]
+
+    # -- routines ----------------------------------------------------------------------------------------
+
+    def _on_routine(
+        self, at_ms: float, group: GroupId, before: RoutineRecord | None, after: RoutineRecord | None
+    ) -> list[RunId]:
+        """Which firings do not wait any more."""
+        was = () if before is None else before.waiting
+        if after is None:
+            return [firing.run for firing in was]
+        if after.ended is not None and (before is None or after.ended != before.ended):
+            self._end(after.ended.run)
+        if before is not None and before.birth == after.birth:
+            self._test_marks(at_ms, before, after)
+        if before is None or after.requests != before.requests:
+            self._test_requests(at_ms, after)
+        if after.waiting == was:
+            return []
+        for firing in after.waiting:
+            self._enter(at_ms, group, firing.run)
+        still = {firing.run for firing in after.waiting}
+        return [firing.run for firing in was if firing.run not in still]
+
+    def _test_marks(self, at_ms: float, before: RoutineRecord, after: RoutineRecord) -> None:
+        """The mark of a device's events never falls: below it, an event would fire again."""
+        if before.marks is after.marks:
+            return
+        for device, mark in before.marks.items():
+            if after.marks.get(device, mark) < mark:
+                what = (
+                    f"{after.routine} took event {mark} of {device}, and goes back to {after.marks[device]}"
+                )
+                self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, runs=self._of(after.routine))
+
+    def _test_requests(self, at_ms: float, after: RoutineRecord) -> None:
+        for request, run in after.requests:
+            first = self._requests.setdefault((after.routine, request), run)
+            if first != run:
+                what = f"request {request!r} fired {first} and {run}"
+                self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, runs=(first, run))
+        while len(self._requests) > KEPT_REQUESTS:
+            self._requests.popitem(last=False)
+
+    def _of(self, routine: RoutineId) -> list[RunId]:
+        return [run for group in self.live.values() for run in group if run.routine == routine]
+
+    # -- runs --------------------------------------------------------------------------------------------
+
+    def _on_run(self, at_ms: float, group: GroupId, record: RunRecord) -> None:
+        live = self._enter(at_ms, group, record.run)
+        executed = live.stage is Stage.EXECUTING
+        _take(live, record, at_ms)
+        if record.stage is Stage.EXECUTING and not executed:
+            self._execute(at_ms, live)
+
+    def _enter(self, at_ms: float, group: GroupId, run: RunId) -> LiveRun:
+        of_group = self.live.setdefault(group, {})
+        live = of_group.get(run)
+        if live is None:
+            live = of_group[run] = LiveRun(run, group, at_ms)
+            self._missing.pop(run, None)
+            if run in self._ended:
+                what = f"{run} had ended, and is live again"
+                self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
+        return live
+
+    def _leave(self, at_ms: float, group: GroupId, run: RunId, records: dict[str, Record]) -> None:
+        """A run is no more where it was: it goes on elsewhere in the group, or it must have ended."""
+        live = records.get(run_key(run.routine))
+        if isinstance(live, RunRecord) and live.run == run:
+            return
+        routine = records.get(routine_key(run.routine))
+        if isinstance(routine, RoutineRecord) and any(firing.run == run for firing in routine.waiting):
+            return
+        self._stop(run, group)
+        self.live.get(group, {}).pop(run, None)
+        if run not in self._ended:
+            self._missing[run] = (at_ms, group)
+
+    def _end(self, run: RunId) -> None:
+        self._ended[run] = None
+        while len(self._ended) > KEPT_ENDED:
+            self._ended.popitem(last=False)
+
+    def _execute(self, at_ms: float, live: LiveRun) -> None:
+        for device in live.devices:
+            other = self._executing.get(device)
+            if other is not None and other != live.run:
+                what = f"{live.run} and {other} execute at once, and both command {device}"
+                self._verdicts.broken(Promise.SAFETY, at_ms, what, runs=(other, live.run), devices=(device,))
+            self._executing[device] = live.run
+
+    def _stop(self, run: RunId, group: GroupId) -> None:
+        live = self.live.get(group, {}).get(run)
+        if live is not None and live.stage is Stage.EXECUTING:
+            for device in live.devices:
+                if self._executing.get(device) == run:
+                    del self._executing[device]
+
+    def judge_missing(self, at_ms: float) -> None:
+        """Those of earlier instants are lost."""
+        if not self._missing:
+            return
+        for run, (since_ms, group) in list(self._missing.items()):
+            if since_ms < at_ms:
+                del self._missing[run]
+                what = f"{run} of {group} was fired, and is gone without an end"
+                self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
+
+
+def _routine(record: Record | None) -> RoutineRecord | None:
+    return record if isinstance(record, RoutineRecord) else None
+
+
+def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
+    if live.stage is not record.stage:
+        live.stage, live.since_ms = record.stage, at_ms
+    live.devices = tuple(dict.fromkeys(step.device for step in record.steps))
+    live.budget_ms = sum(step.timeout_ms for step in record.steps)

@@ -1,0 +1,157 @@
+"""Groups as a scripted leader tells them: what observers would see of good and of broken protocols."""
+
+from collections.abc import Sequence
+
+from comesh.core.effects import Committed, LeaderChanged, RunTraced
+from comesh.core.group.config import Config, Seat
+from comesh.core.group.ledger import Ledger
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.journal import Appended
+from comesh.core.records import (
+    Call,
+    DeviceRecord,
+    Ended,
+    Entry,
+    Firing,
+    Gone,
+    Hold,
+    Record,
+    RoutineRecord,
+    RunRecord,
+    RunStep,
+    Stage,
+)
+from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era, RunId, Stamp
+from comesh.core.strategies import Strategy
+from comesh.sim.checks import Checks, Promise
+from comesh.sim.devices import Acted
+
+NODES = ("n1", "n2", "n3")
+
+
+def config(group: str = "g", number: int = 1, nodes: Sequence[str] = NODES, epoch: int = 0) -> Config:
+    seats = tuple(Seat(NodeId(node), 0) for node in nodes)
+    return Config(GroupId(group), number, epoch, seats, 1000, 1)
+
+
+def run_id(routine: str, n: int = 1) -> RunId:
+    return RunId(RoutineId(routine), 1, Stamp(1, OPENING, n))
+
+
+def run(
+    one: RunId, stage: Stage, devices: Sequence[str] = ("d1",), attempt: int = 1, group: str = "g"
+) -> RunRecord:
+    steps = tuple(RunStep(DeviceId(device), GroupId(group), "on", timeout_ms=1000.0) for device in devices)
+    return RunRecord(one, stage, attempt, 0.0, "by hand", Strategy.SEQUENTIAL, steps)
+
+
+def ended(one: RunId, *waiting: RunId, reason: str = "") -> RoutineRecord:
+    firings = tuple(Firing(waits, 0.0, "by hand") for waits in waiting)
+    return RoutineRecord(one.routine, 1, waiting=firings, ended=Ended(one, reason))
+
+
+def waits(*runs: RunId) -> RoutineRecord:
+    firings = tuple(Firing(one, 0.0, "by hand") for one in runs)
+    return RoutineRecord(runs[0].routine, 1, waiting=firings)
+
+
+def gone(one: RunId) -> Gone:
+    return Gone("run/" + one.routine)
+
+
+def held(device: str, by: RunId | None, *calls: Call) -> DeviceRecord:
+    hold = None if by is None else Hold(by, 1, Strategy.SEQUENTIAL, 0.0, by.stamp)
+    return DeviceRecord(DeviceId(device), hold=hold, calls=calls)
+
+
+def call(by: RunId, step: int = 0, command: str = "on", *, idempotent: bool = True) -> Call:
+    return Call(by, 1, step, command, None, 1000.0, 2000.0, idempotent)
+
+
+def act(
+    device: str, by: RunId | None, sent_ms: float, at_ms: float, *, step: int = 0, refused: str | None = None
+) -> Acted:
+    return Acted(
+        at_ms=at_ms,
+        device=DeviceId(device),
+        by=NodeId("n1"),
+        call=1,
+        command="on",
+        argument=None,
+        readings={},
+        refused=refused,
+        run=by,
+        attempt=1,
+        step=step,
+        sent_ms=sent_ms,
+        began_ms=sent_ms,
+    )
+
+
+class Told:
+    """Checks that are told things; its leaders keep a ledger each, by group, as good ones do."""
+
+    def __init__(self, checks: Checks | None = None, log: list[Acted] | None = None) -> None:
+        self.log: list[Acted] = [] if log is None else log
+        self.checks = Checks(self.log) if checks is None else checks
+        self.ledgers: dict[str, Ledger] = {}
+        self.configs: dict[str, Config] = {}
+        self.ballots: dict[str, Ballot] = {}
+
+    def ledger(self, group: str) -> Ledger:
+        return self.ledgers.setdefault(group, Ledger({}, 0))
+
+    def lead(
+        self,
+        at_ms: float,
+        node: str,
+        of: Config | None = None,
+        ballot: Ballot = OPENING,
+        *,
+        state: str = "serving",
+        era: Era = FIRST_ERA,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """A node tells that it leads, with the group's ledger or its own."""
+        of = of or config()
+        if ledger is not None:
+            self.ledgers[of.group] = ledger
+        has = self.ledger(of.group)
+        self.configs[of.group], self.ballots[of.group] = of, ballot
+        told = LeaderChanged(of.group, of, ballot, state, has.number, has.digest, era, records=has.snapshot())
+        self.checks.observe(at_ms, NodeId(node), told)
+
+    def commit(self, at_ms: float, *records: Record, node: str = "n1", group: str = "g") -> None:
+        """The leader commits the next entry."""
+        ledger = self.ledger(group)
+        ledger.append(records)
+        self.tell(at_ms, ledger.number, records, ledger.digest, node=node, group=group)
+
+    def propose(self, at_ms: float, *records: Record, node: str = "n1", group: str = "g") -> None:
+        """The leader journals the next entry, and cannot count it."""
+        ledger = self.ledger(group)
+        ledger.append(records)
+        self.write(at_ms, ledger.number, records, node=node, group=group)
+
+    def write(self, at_ms: float, number: int, entry: Entry, *, node: str = "n1", group: str = "g") -> None:
+        mark = self.configs[group].mark
+        self.checks.proposals.on_written(
+            at_ms, NodeId(node), Appended(mark, self.ballots[group], number, entry)
+        )
+
+    def tell(
+        self, at_ms: float, number: int, entry: Entry, digest: int, *, node: str = "n1", group: str = "g"
+    ) -> None:
+        told = Committed(
+            self.configs[group].group, self.configs[group], self.ballots[group], number, entry, digest
+        )
+        self.checks.observe(at_ms, NodeId(node), told)
+
+    def trace(self, at_ms: float, one: RunId, what: str) -> None:
+        self.checks.observe(at_ms, NodeId("n1"), RunTraced(one, what, ""))
+
+    @property
+    def promises(self) -> list[Promise]:
+        """Which were broken, in order; the run is over."""
+        self.checks.finish()
+        return [violation.promise for violation in self.checks.violations]
