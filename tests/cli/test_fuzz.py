@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from comesh.cli import fuzz as fuzz_command
 from comesh.cli.main import app
-from comesh.sim.swarm import Verdict
+from comesh.sim.membership_swarm import Verdict
 
 
 def run(*arguments: str) -> tuple[int, str]:

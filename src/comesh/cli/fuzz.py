@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from comesh.cli.terminal import Exit, err, fail, out, print_json
-from comesh.sim.swarm import Case, Verdict, draw, run_seed
+from comesh.sim.membership_swarm import Case, Verdict, draw, run_seed
 
 
 class Tally(msgspec.Struct):

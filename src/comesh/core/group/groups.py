@@ -472,6 +472,10 @@ class Groups:
 
     # -- what served groups ask (Surroundings) -----------------------------------------------------------
 
+    @property
+    def served(self) -> tuple[GroupId, ...]:
+        return tuple(self._servings)
+
     def serving(self, group: GroupId) -> Serving | None:
         return self._servings.get(group)
 
