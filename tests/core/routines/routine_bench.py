@@ -47,6 +47,8 @@ OWN = GroupId("c1")
 DEVICES = {OWN: ("a1", "a2"), GroupId("c2"): ("b1", "b2"), GroupId("c3"): ("d1",)}
 GROUP_OF = {device: group for group, devices in DEVICES.items() for device in devices}
 SOMEBODY = NodeId("n9")
+GRANTER = Fence(1, Ballot(0, 0))
+"""Who leads the other groups, and made all grants, unless a test says otherwise."""
 START_MS = 1_700_000_000_000.0
 _W = TypeVar("_W")
 
@@ -228,11 +230,15 @@ class Bench:
             self.said.append((to or letter.to, letter.body))  # type: ignore[arg-type]
         self.around.posted.clear()
 
-    def hear(self, body: Work, group: str | None = None, sender: NodeId = SOMEBODY) -> None:
+    def hear(
+        self, body: Work, group: str | None = None, *, by: Fence = GRANTER, version: int | None = None
+    ) -> None:
         """A letter comes from the leader of a group, or from a node."""
-        by = None if group is None else GroupId(group)
-        letter = Letter(OWN, by, None, self.program.version, body)
-        self.step(lambda step: self.serving.on_letter(letter, sender, step, "routines"))
+        if group is None:
+            letter = Letter(OWN, None, None, self.program.version, body)
+        else:
+            letter = Letter(OWN, GroupId(group), by, version or self.program.version, body)
+        self.step(lambda step: self.serving.on_letter(letter, SOMEBODY, step, "routines"))
 
     def wait(self, ms: float) -> None:
         """Let time pass; timers fire in order."""

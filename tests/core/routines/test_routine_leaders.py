@@ -4,7 +4,7 @@ from routine_bench import Bench, command, is_true, program, routine
 
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import Outcome, RunStep, Stage
-from comesh.core.stamps import Era, Fence
+from comesh.core.stamps import Ballot, Era, Fence
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
     Command,
@@ -164,6 +164,18 @@ def test_answers_to_another_fence_or_attempt_do_not_count() -> None:
             device = FencedDevice(held.device, None, ())
             bench.hear(Fenced(run.run, attempt, fence, (device,), Era()), "c2")
     assert bench.run() == run and commanded(bench) == []
+
+
+def test_a_leader_older_than_the_grant_cannot_deny_it_to_a_new_leader() -> None:
+    bench = executing()
+    bench.new_leader()
+    denial = FencedDevice(DeviceId("b1"), None, ())
+    body = Fenced(bench.run().run, 1, bench.serving.fence, (denial,), Era())
+    bench.hear(body, "c2", by=Fence(0, Ballot(7, 0)))
+    bench.fenced("d1")
+    assert bench.run().reason == "" and commanded(bench) == []
+    bench.hear(body, "c2")
+    assert bench.run().reason == "lost the lock of b1"
 
 
 def test_wounds_are_ignored_while_fencing() -> None:

@@ -8,7 +8,7 @@ from comesh.core.program import RoutineProgram
 from comesh.core.records import GroupRecord, Outcome, Stage
 from comesh.core.routines.answers import MOST_OVERTAKEN
 from comesh.core.routines.runs import MOST_REST_MS
-from comesh.core.stamps import Ballot, Era, RunId, Stamp
+from comesh.core.stamps import Ballot, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.work_messages import (
     Command,
@@ -397,6 +397,26 @@ def test_a_refusal_of_the_leader_before_is_none_of_this_one() -> None:
     assert bench.stage is Stage.EXECUTING and bench.run().progress == ()
     bench.outcome(0, Outcome.DONE, fence=old)
     assert bench.stage is Stage.RELEASING_LOCKS, "but what it got done is done"
+
+
+def test_a_leader_older_than_the_grant_cannot_deny_it() -> None:
+    bench = executing("b1")
+    state = StepState(0, Outcome.REFUSED, "the run does not hold the lock")
+    body = CommandState(bench.run().run, 1, DeviceId("b1"), bench.serving.fence, state)
+    bench.hear(body, "c2", by=Fence(0, Ballot(7, 0)))
+    assert bench.run().progress == ()
+    bench.hear(body, "c2", by=Fence(1, Ballot(0, 0)))
+    assert bench.run().reason == "b1: set: the run does not hold the lock"
+
+
+def test_who_works_by_an_older_version_may_not_know_the_device() -> None:
+    bench = Bench(program(routine("b1"), version=4))
+    fire(bench)
+    answer = LockAnswer(DeviceId("b1"), None, Era(), "unknown")
+    bench.hear(LockState(bench.run().run, 1, (answer,)), "c2", version=3)
+    assert bench.stage is Stage.ACQUIRING_LOCKS
+    bench.hear(LockState(bench.run().run, 1, (answer,)), "c2", version=4)
+    assert bench.stage is None and bench.ended == "b1: no such device"
 
 
 def test_outcomes_of_another_attempt_are_ignored() -> None:

@@ -65,7 +65,14 @@ class Answers:
             )
             return
         held = {one.device for one in run.held}
-        refused = [one for one in body.answers if one.refused and one.device not in held]
+        refused = [
+            one
+            for one in body.answers
+            if one.refused
+            and one.device not in held
+            # Who works by an older deployment version may not have heard of the device yet.
+            and not (one.refused == "unknown" and letter.version < self._serving.config.version)
+        ]
         if refused:
             self._on_refused(run, refused, step)
             return
@@ -170,6 +177,8 @@ class Answers:
             or self._outdated(letter, body.era)
         ):
             return
+        if any(one.held is None and self._is_hearsay(letter, run, one.device) for one in body.devices):
+            return
         confirmation.take(body)
         if confirmation.unanswered(run):
             self._runs.advance(run, step)
@@ -192,15 +201,24 @@ class Answers:
             return True
         return era < self._serving.group_record.eras.get(letter.sender, FIRST_ERA)
 
-    def on_command_state(self, body: CommandState, step: Step) -> None:
+    def _is_hearsay(self, letter: Letter, run: RunRecord, device: DeviceId) -> bool:
+        """A denial by a leader older than the one that granted the lock: it was deposed and does not know."""
+        granted = next((one.stamp for one in run.held if one.device == device), None)
+        if granted is None or letter.by is None:
+            return True
+        return letter.by < Fence(granted.config, granted.ballot)
+
+    def on_command_state(self, letter: Letter, body: CommandState, step: Step) -> None:
         run = self._live(body.run)
         if run is None or run.stage is not Stage.EXECUTING or body.attempt != run.attempt:
             return
         outcome, number = body.state.outcome, body.state.step
         if outcome is None or number != len(run.progress) or run.run.routine in self._runs.confirmations:
             return
-        if outcome is Outcome.REFUSED and body.fence != self._serving.fence:
-            return  # It was the leader before that was refused.
+        if outcome is Outcome.REFUSED and (
+            body.fence != self._serving.fence or self._is_hearsay(letter, run, body.device)
+        ):
+            return  # It was the leader before that was refused, or one that refuses without knowing.
         detail = f": {body.state.detail}" if body.state.detail else ""
         trace(self._serving, run.run, "outcome", f"step {number}: {body.device} {outcome}{detail}")
         run = replace(run, progress=(*run.progress, StepResult(outcome, body.state.detail)))

@@ -46,7 +46,7 @@ class Routines:
             case LockState() as body:
                 self._answers.on_lock_state(letter, body, step)
             case CommandState() as body:
-                self._answers.on_command_state(body, step)
+                self._answers.on_command_state(letter, body, step)
             case Released() as body:
                 self._answers.on_released(body, step)
             case Fenced() as body:
