@@ -3,8 +3,8 @@
 import pytest
 from device_bench import (
     FENCE,
-    FLIGHT_MS,
     LAMP,
+    LANDING_MS,
     LATER_FENCE,
     R1,
     R2,
@@ -179,7 +179,7 @@ def test_silence_is_unknown_and_the_device_is_not_granted_until_its_flight_is_ov
     assert outcomes(bench) == [Outcome.UNKNOWN]
     bench.lock(B)
     bench.release(A)
-    bench.run(left_ms + TIMEOUT_MS + FLIGHT_MS - 10 - bench.now_ms)
+    bench.run(left_ms + LANDING_MS - 10 - bench.now_ms)
     assert bench.record(LAMP).hold is None
     assert bench.devices.busy
     bench.run(20)
@@ -238,11 +238,11 @@ def test_an_uncommitted_command_does_not_leave_after_its_release() -> None:
 def test_a_new_leader_counts_the_whole_flight_before_it_grants() -> None:
     bench = held()
     bench.command(A)
-    bench.run(TIMEOUT_MS + FLIGHT_MS - 1000)
+    bench.run(LANDING_MS - 1000)
     bench.lock(B)
     bench.release(A)
     bench.lead(Ballot(1, 0))
-    bench.run(TIMEOUT_MS + FLIGHT_MS - 10)
+    bench.run(LANDING_MS - 10)
     assert bench.record(LAMP).hold is None
     bench.run(20)
     assert bench.has(B)
@@ -255,7 +255,7 @@ def test_an_open_call_is_read_back_once_it_cannot_land_any_more(shown: bool) -> 
     bench.take_done(CommandDevice)
     bench.answering[LAMP] = {"on": shown}
     bench.lead(Ballot(1, 0))
-    bench.run(TIMEOUT_MS + FLIGHT_MS - 10)
+    bench.run(LANDING_MS - 10)
     assert not outcomes(bench)
     assert not bench.take_done(CommandDevice)
     bench.run(20)
@@ -273,7 +273,7 @@ def test_what_is_neither_shown_nor_idempotent_is_unknown() -> None:
     bench.command(A, step=1, idempotent=False)
     bench.take_done(CommandDevice)
     bench.lead(Ballot(1, 0))
-    bench.run(TIMEOUT_MS + FLIGHT_MS + 10)
+    bench.run(LANDING_MS + 10)
     assert outcomes(bench) == [Outcome.UNKNOWN, Outcome.UNKNOWN]
     assert all(call.landed for call in bench.record(LAMP).calls)
     assert not bench.take_done(CommandDevice)
@@ -285,7 +285,7 @@ def test_a_device_that_cannot_be_read_back_is_commanded_again_if_that_is_harmles
     bench.take_done(CommandDevice)
     del bench.answering[LAMP]
     bench.lead(Ballot(1, 0))
-    bench.run(TIMEOUT_MS + FLIGHT_MS + 10)
+    bench.run(LANDING_MS + 10)
     assert not bench.take_done(CommandDevice)
     reads = bench.take_done(ReadDevice)
     bench.run(6000)
@@ -303,7 +303,7 @@ def test_an_open_call_whose_run_released_meanwhile_is_only_waited_for() -> None:
     bench.take_done(CommandDevice)
     bench.lead(Ballot(1, 0))
     bench.release(A)
-    bench.run(TIMEOUT_MS + FLIGHT_MS + 10)
+    bench.run(LANDING_MS + 10)
     assert not bench.take_done(CommandDevice)
     assert not outcomes(bench)
     assert bench.record(LAMP).calls == ()

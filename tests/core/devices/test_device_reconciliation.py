@@ -1,6 +1,6 @@
 """A new era: devices are withheld until every routine said what it holds (protocol, section 5)."""
 
-from device_bench import AWAY, FAN, FENCE, FLIGHT_MS, HOME, LAMP, NEAR, R1, R2, R3, TIMEOUT_MS, Bench, run_of
+from device_bench import AWAY, BUTTON, FAN, FENCE, HOME, LAMP, LANDING_MS, NEAR, R1, R2, R3, Bench, run_of
 from msgspec.structs import replace
 
 from comesh.core.effects import CommandDevice
@@ -182,7 +182,7 @@ def test_an_open_call_is_not_repeated_before_its_device_is_settled() -> None:
     bench.command(A)
     bench.take_done(CommandDevice)
     outage(bench)
-    bench.run(TIMEOUT_MS + FLIGHT_MS + 5000)
+    bench.run(LANDING_MS + 5000)
     assert not bench.take_done(CommandDevice)
     bench.say(claim(R1, A, stamp))
     nobody_else(bench, R2, NEAR)
@@ -197,7 +197,7 @@ def test_an_open_call_of_a_dropped_hold_is_waited_for() -> None:
     bench.lock(B)
     nobody_else(bench, R1, R2, NEAR)
     assert bench.record(LAMP).hold is None
-    bench.run(TIMEOUT_MS + FLIGHT_MS + 10)
+    bench.run(LANDING_MS + 10)
     assert bench.has(B)
 
 
@@ -211,6 +211,14 @@ def test_the_routine_of_a_hold_is_asked_where_it_asked_from() -> None:
     assert bench.record(LAMP).settled == FIRST_ERA
     bench.say(claim(stray.routine, stray, 1))
     assert bench.has(stray)
+
+
+def test_events_count_on_above_what_may_have_been_lost() -> None:
+    bench = Bench()
+    bench.report(BUTTON, {"pressed": True}, "a")
+    outage(bench)
+    bench.report(BUTTON, {"pressed": True}, "b")
+    assert [event.sequence for event in bench.record(BUTTON).events] == [1, 1002]
 
 
 def test_status_is_gossiped_above_what_may_have_been_lost() -> None:

@@ -104,7 +104,7 @@ def test_a_probe_that_is_answered_keeps_the_device_up() -> None:
     assert not bench.notices
 
 
-def test_an_error_is_as_good_as_silence_and_nobody_to_probe_is_down() -> None:
+def test_an_error_is_as_good_as_silence_and_with_nobody_to_probe_it_is_read_again() -> None:
     bench = settled()
     bench.can_probe = False
     del bench.answering[SENSOR]
@@ -112,6 +112,9 @@ def test_an_error_is_as_good_as_silence_and_nobody_to_probe_is_down() -> None:
     while not (reads := bench.take_done(ReadDevice)):
         bench.run(50)
     bench.answer(reads[0].call, SENSOR, error="no answer")
+    assert len(bench.take_done(ReadDevice)) == 1
+    assert bench.record(SENSOR).status is Status.UP
+    bench.run(400)
     assert bench.record(SENSOR).status is Status.DOWN
 
 

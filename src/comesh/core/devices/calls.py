@@ -77,7 +77,7 @@ class Calls:
                 if not call.landed:
                     flight = self._flights[_key(record.device, call)] = _Flight()
                     flight.inherited = True
-                    flight.clear_ms = step.now_ms + call.timeout_ms + call.flight_ms
+                    flight.clear_ms = step.now_ms + self._landing_ms(call)
             self.look(record.device, step)
         self.locks.begin(step)
 
@@ -232,7 +232,7 @@ class Calls:
         if not serving.has_lease(step.now_ms):
             return step.now_ms + serving.config.lease_ms / LEASE_TRIES
         flight.left_ms = step.now_ms
-        flight.clear_ms = step.now_ms + call.timeout_ms + call.flight_ms
+        flight.clear_ms = step.now_ms + self._landing_ms(call)
         step.do(
             CommandDevice(
                 device=key[0],
@@ -321,6 +321,10 @@ class Calls:
         flight.numbers.clear()
 
     # -- small questions ---------------------------------------------------------------------------------
+
+    def _landing_ms(self, call: Call) -> float:
+        """How long after it left something of it may happen, by a clock that may be fast."""
+        return (call.timeout_ms + call.flight_ms) * (1.0 + self._serving.settings.drift)
 
     def _find_open(self, key: Key) -> Call | None:
         record = self._cluster.find(key[0])

@@ -60,7 +60,7 @@ class EventFeeds:
         record = self._cluster.find(device) if device in self._listeners else None
         if record is None:
             return
-        if token != record.token and token not in record.tokens:
+        if not record.sequence or (token != record.token and token not in record.tokens):
             values = self._fit(device, event.readings)
             taken = EventRecord(record.sequence + 1, values, step.wall_ms)
             self._cluster.put(self._with_event(record, taken, token))
@@ -126,7 +126,7 @@ class EventFeeds:
             events = events[1:]
             why = f"{record.device}: more than {MOST_EVENTS} events wait for a routine; the oldest is dropped"
             self._serving.tell(Refused(self._serving.surroundings.own, why))
-        tokens = (*record.tokens, record.token)[-MOST_TOKENS:] if record.token else record.tokens
+        tokens = (*record.tokens, record.token)[-MOST_TOKENS:] if record.sequence else ()
         return replace(record, sequence=taken.sequence, events=events, token=token, tokens=tokens)
 
     def _unseen(self, record: DeviceRecord) -> tuple[EventRecord, ...]:

@@ -31,8 +31,6 @@ class Readings:
 
     def change(self, sensed: Sensed, step: Step) -> None:
         """Its readings or status are others now."""
-        if not sensed.watchers:
-            return
         sensed.version = version = self._serving.stamp()
         reading = _reading(sensed, version)
         for group in sensed.watchers:
@@ -45,11 +43,8 @@ class Readings:
                 unseen.sensed[sensed.device] = sensed
 
     def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
-        if sensed.version is None:
-            if not sensed.up:
-                return
-            sensed.version = self._serving.stamp()
-        self._serving.answer(letter, sender, _reading(sensed, sensed.version))
+        if sensed.version is not None:
+            self._serving.answer(letter, sender, _reading(sensed, sensed.version))
 
     def on_seen(self, seen: Seen, group: GroupId | None, step: Step) -> None:
         unseen = None if group is None else self._unseen.get(group)

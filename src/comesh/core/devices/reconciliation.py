@@ -20,8 +20,9 @@ from comesh.core.records import DeviceRecord, Hold, Status
 from comesh.core.step import Step
 from comesh.core.work_messages import RunQuery, RunState
 
-LOST_VERSIONS = 1000
-"""How many changes of a device's status may have been gossiped and lost: later ones count from above."""
+LOST_NUMBERS = 1000
+"""How many changes of a device's status, or events, may have been told and lost: later ones count from
+above."""
 
 
 class Reconciliation:
@@ -39,9 +40,17 @@ class Reconciliation:
         for device in self._open_devices():
             record = self._cluster.find(device)
             if record is not None and not self._cluster.is_settled(record):
+                self._count_on(record)
                 self._missing[device] = self._to_ask(record)
                 self._settle_if_answered(device, step)
         self.ask(step)
+
+    def _count_on(self, record: DeviceRecord) -> None:
+        """What was numbered and lost must not be numbered again: others would take it for known."""
+        version = record.status_version + LOST_NUMBERS
+        self._cluster.put(replace(record, status_version=version, sequence=record.sequence + LOST_NUMBERS))
+        if record.status is not Status.UNKNOWN:
+            self._sensing.gossip(record.device, version, record.status)
 
     def ask(self, step: Step) -> None:
         """Ask everyone who has not answered, and again later."""
@@ -99,7 +108,6 @@ class Reconciliation:
             hold = replace(hold, fence=record.hold.fence)
         run = None if hold is None else hold.run
         attempt = 0 if hold is None else hold.attempt
-        version = record.status_version + LOST_VERSIONS
         self._cluster.put(
             replace(
                 record,
@@ -107,10 +115,7 @@ class Reconciliation:
                 queue=tuple(one for one in record.queue if one.run != run or one.attempt > attempt),
                 calls=tuple(call for call in record.calls if call.run == run or not call.landed),
                 settled=self._serving.era,
-                status_version=version,
             )
         )
-        if record.status is not Status.UNKNOWN:
-            self._sensing.gossip(device, version, record.status)
         self._calls.look(device, step)
         self._calls.locks.advance(device, step)

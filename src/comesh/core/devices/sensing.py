@@ -2,8 +2,9 @@
 
 Rules:
 - each device is read once per monitoring period; the reads of a group are spread over its ticks;
-- no answer within two estimated round trips: suspect, one probe through another member; no answer to that
-  within the same time, or nobody to probe through: down. Any answer: up. Both are committed and gossiped;
+- no answer within two estimated round trips: suspect, one probe through another member (or, where there is
+  none, one more read); no answer to that within the same time: down. Any answer: up. Both are committed and
+  gossiped;
 - a changed reading, or status, of a watched device gets a new version and goes to its watchers. The first
   answer after serving began counts as a change, for the leader before may have told of it or not;
 - an unchanged answer costs a few comparisons: it is what happens most in a mesh.
@@ -82,11 +83,13 @@ class Sensing:
         return max(2 * self._tick_ms, 2 * sensed.estimate_ms(settings.usual_round_trip_ms))
 
     def _overdue(self, sensed: Sensed, why: str, step: Step) -> None:
-        if not sensed.probing and self._serving.surroundings.probe(self._serving, sensed.device, step):
-            sensed.probing = True
-            sensed.due_ms = step.now_ms + self._bound_ms(sensed)
-        else:
+        if sensed.probing:
             self._become_down(sensed, why, step)
+            return
+        sensed.probing = True
+        sensed.due_ms = step.now_ms + self._bound_ms(sensed)
+        if not self._serving.surroundings.probe(self._serving, sensed.device, step):
+            self._read(sensed, step)
 
     # -- answers -----------------------------------------------------------------------------------------
 
