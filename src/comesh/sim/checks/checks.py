@@ -143,7 +143,10 @@ class Checks:
         if len(self.violations) >= MOST_VIOLATIONS:
             self.more_violations += 1
             return
-        violation = Violation(promise, at_ms, what, self._chronicle.tell(group, runs, devices))
+        # Why nobody serves is a matter of leaders alone.
+        entries = promise is not Promise.PROGRESS
+        history = self._chronicle.tell(group, runs, devices, entries=entries)
+        violation = Violation(promise, at_ms, what, history)
         self.violations.append(violation)
         if self._raises:
             raise BrokenPromiseError(violation)

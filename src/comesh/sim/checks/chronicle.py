@@ -27,6 +27,7 @@ NOTES: Final = 20_000
 """How many observations are kept: those of some minutes of a large mesh."""
 LINES: Final = 40
 """A history is cut to its last lines."""
+LINE_CHARS: Final = 240
 
 Note = Committed | LeaderChanged | Acted
 """An act is a note of its own: its time and who sent it are in it."""
@@ -40,17 +41,24 @@ class Chronicle:
         self._notes.append((at_ms, node, note))
 
     def tell(
-        self, group: GroupId | None, runs: Collection[RunId], devices: Collection[DeviceId]
+        self,
+        group: GroupId | None,
+        runs: Collection[RunId],
+        devices: Collection[DeviceId],
+        *,
+        entries: bool = True,
     ) -> tuple[str, ...]:
-        """What concerns the leadership of a group, those runs, and those devices. Devices alone are told
-        with every run that touched them, with runs only as far as those runs are concerned."""
+        """What concerns a group (its leaders, and entries if wanted), those runs, and those devices. Devices
+        alone are told with every run that touched them, with runs only as far as those are concerned."""
         lines: deque[str] = deque(maxlen=LINES)
         last: dict[str, str] = {}
         for at_ms, node, note in self._notes:
+            if not entries and group is not None and isinstance(note, Committed):
+                continue
             for key, text in _texts(note, group, runs, devices):
                 if last.get(key) != text:
                     last[key] = text
-                    lines.append(f"{at_ms / 1000:.3f} s {node} {text}")
+                    lines.append(f"{at_ms / 1000:.3f} s {node} {text}"[:LINE_CHARS])
         return tuple(lines)
 
 

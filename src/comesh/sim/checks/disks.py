@@ -27,10 +27,16 @@ class Disks:
         self._machines = machines
 
     def lacking(self, config: Config, mark: int, ballot: Ballot, number: int) -> list[NodeId]:
-        lacking = [
-            seat.node for seat in config.seats if not self._may_have(seat, config, mark, ballot, number)
-        ]
-        return lacking if len(config.seats) - len(lacking) < config.quorum else []
+        lacking: list[NodeId] = []
+        have = 0
+        for seat in config.seats:
+            if self._may_have(seat, config, mark, ballot, number):
+                have += 1
+                if have == config.quorum:
+                    return []
+            else:
+                lacking.append(seat.node)
+        return lacking
 
     def _may_have(self, seat: Seat, config: Config, mark: int, ballot: Ballot, number: int) -> bool:
         if seat.store == UNBOUND_STORE:

@@ -36,13 +36,19 @@ Change = tuple[str, Record | None, Record | None]
 """Key, the record before, the record after."""
 
 
+class State(NamedTuple):
+    """A group's, with an entry. told: its leader counted it; otherwise a later one inherited it, and what was
+    to happen at its commit did not."""
+
+    records: dict[str, Record]
+    told: bool
+
+
 class Follower(Protocol):
     """Who judges what the history says."""
 
-    def on_entry(
-        self, at_ms: float, group: GroupId, changes: list[Change], records: dict[str, Record]
-    ) -> None:
-        """An entry was committed; records are the group's state with it."""
+    def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
+        """An entry was committed."""
 
     def on_state(
         self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
@@ -218,11 +224,13 @@ class Histories:
                 self._broken(Promise.ONE_HISTORY, at_ms, history, what)
                 history.number, history.sure = told.number - 1, False
             self._test_quorum(at_ms, history, told, mark)
-            self._commit(at_ms, history, mark, fence, told.entry)
+            self._commit(at_ms, history, mark, told.entry, by=fence, told=True)
             self._test_digest(at_ms, node, history, told)
             history.reign(fence)
 
-    def _commit(self, at_ms: float, history: GroupHistory, mark: int, fence: Fence, entry: Entry) -> None:
+    def _commit(
+        self, at_ms: float, history: GroupHistory, mark: int, entry: Entry, *, by: Fence, told: bool
+    ) -> None:
         changes = history.put(entry)
         self._proposals.settle(mark, history.number)
         if mark in history.ended:
@@ -231,9 +239,9 @@ class Histories:
         for record in entry:
             if isinstance(record, HandoffRecord):
                 successor = record.successor.mark
-                history.ended[mark] = Handoff(history.number, history.digest, successor, fence)
+                history.ended[mark] = Handoff(history.number, history.digest, successor, by)
         for follower in self._followers:
-            follower.on_entry(at_ms, history.group, changes, history.records)
+            follower.on_entry(at_ms, history.group, changes, State(history.records, told))
 
     def _compare(self, at_ms: float, node: NodeId, history: GroupHistory, told: Committed) -> None:
         """A number that is committed already."""
@@ -366,7 +374,7 @@ class Histories:
             return True
         path = self._proposals.path(mark, history.number, history.hashes, to=told.number, digest=told.digest)
         for entry in path or ():
-            self._commit(at_ms, history, mark, Fence(told.config.number, told.ballot), entry)
+            self._commit(at_ms, history, mark, entry, by=Fence(told.config.number, told.ballot), told=False)
         return path is not None
 
     def _cut(self, at_ms: float, node: NodeId, history: GroupHistory, told: LeaderChanged) -> None:

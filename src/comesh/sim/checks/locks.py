@@ -12,7 +12,7 @@ from typing import Final
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.records import Call, DeviceRecord, Record
 from comesh.core.stamps import RunId
-from comesh.sim.checks.history import Change
+from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 from comesh.sim.devices import Acted
 
@@ -86,9 +86,7 @@ class Locks:
 
     # -- what is committed -------------------------------------------------------------------------------
 
-    def on_entry(
-        self, at_ms: float, group: GroupId, changes: list[Change], records: dict[str, Record]
-    ) -> None:
+    def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
         for _, before, after in changes:
             if isinstance(after, DeviceRecord):
                 self._on_device(at_ms, group, after)

@@ -4,8 +4,11 @@ A run executes from the commit that says so until the commit that leaves that st
 judged before what it begins: one entry may end a run and grant its locks to the next.
 
 A firing is committed as the live run of its routine or as one that waits; from then on it may only leave by
-ending. The end is in the routine's record, or, where one entry ends several, in their traces, which come
-right after the commit.
+ending. The end is in the routine's record; where one entry ends several, or their routine was removed, in
+their traces, which come right after the commit.
+
+What fires is committed with it: a clause that became true (or stayed so), an instant, an event's mark,
+a request. A firing that none of them explains, or a second one by the same, is one too many.
 """
 
 from collections import OrderedDict
@@ -15,13 +18,13 @@ from comesh.core.effects import RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.records import Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
 from comesh.core.stamps import RunId
-from comesh.sim.checks.history import Change
+from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
 KEPT_ENDED: Final = 20_000
 """Ended runs that are remembered, so that none comes back."""
 KEPT_REQUESTS: Final = 20_000
-ENDS: Final = ("finished", "failed")
+ENDS: Final = ("finished", "failed", "dropped")
 """The last word of a run's trace."""
 
 
@@ -48,21 +51,23 @@ class Runs:
         self._executing: dict[DeviceId, RunId] = {}
         self._ended: OrderedDict[RunId, None] = OrderedDict()
         self._requests: OrderedDict[tuple[RoutineId, str], RunId] = OrderedDict()
+        self._fired: list[RunId] = []
+        """By the entry that is being looked at."""
         self._missing: dict[RunId, tuple[float, GroupId]] = {}
         """Not live and not known to have ended: their trace must follow within the instant."""
 
     # -- what is told ------------------------------------------------------------------------------------
 
-    def on_entry(
-        self, at_ms: float, group: GroupId, changes: list[Change], records: dict[str, Record]
-    ) -> None:
+    def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
         self.judge_missing(at_ms)
         left: list[RunId] = []
         begun: list[RunRecord] = []
+        causes: dict[RoutineId, int] = {}
         for _, before, after in changes:
             if isinstance(before, RoutineRecord) or isinstance(after, RoutineRecord):
-                assert not isinstance(before, RunRecord) and not isinstance(after, RunRecord)
                 left.extend(self._on_routine(at_ms, group, _routine(before), _routine(after)))
+                if isinstance(after, RoutineRecord):
+                    causes[after.routine] = _causes(_routine(before), after)
             elif isinstance(before, RunRecord):
                 if not isinstance(after, RunRecord) or after.run != before.run:
                     left.append(before.run)
@@ -71,9 +76,11 @@ class Runs:
             if isinstance(after, RunRecord):
                 begun.append(after)
         for run in left:
-            self._leave(at_ms, group, run, records)
+            self._leave(at_ms, group, run, state)
         for record in begun:
             self._on_run(at_ms, group, record)
+        if self._fired:
+            self._test_causes(at_ms, causes)
 
     def on_traced(self, at_ms: float, node: NodeId, told: RunTraced) -> None:
         if told.what in ENDS and self._missing.pop(told.run, None) is not None:
@@ -98,6 +105,7 @@ class Runs:
                 _take(live, record, at_ms)
                 if record.stage is Stage.EXECUTING and not lossy:
                     self._execute(at_ms, live)
+        self._fired.clear()
         after = self.live[group]
         for run in after:
             self._ended.pop(run, None)
@@ -149,6 +157,16 @@ class Runs:
         while len(self._requests) > KEPT_REQUESTS:
             self._requests.popitem(last=False)
 
+    def _test_causes(self, at_ms: float, causes: dict[RoutineId, int]) -> None:
+        fired: dict[RoutineId, list[RunId]] = {}
+        for run in self._fired:
+            fired.setdefault(run.routine, []).append(run)
+        self._fired.clear()
+        for routine, runs in fired.items():
+            if len(runs) > causes.get(routine, 0):
+                what = f"{', '.join(map(str, runs))} fired, but the entry has {causes.get(routine, 0)} causes"
+                self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, runs=runs)
+
     def _of(self, routine: RoutineId) -> list[RunId]:
         return [run for group in self.live.values() for run in group if run.routine == routine]
 
@@ -166,14 +184,19 @@ class Runs:
         live = of_group.get(run)
         if live is None:
             live = of_group[run] = LiveRun(run, group, at_ms)
+            self._fired.append(run)
             self._missing.pop(run, None)
             if run in self._ended:
                 what = f"{run} had ended, and is live again"
                 self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
         return live
 
-    def _leave(self, at_ms: float, group: GroupId, run: RunId, records: dict[str, Record]) -> None:
-        """A run is no more where it was: it goes on elsewhere in the group, or it must have ended."""
+    def _leave(self, at_ms: float, group: GroupId, run: RunId, state: State) -> None:
+        """A run is no more where it was: it goes on elsewhere in the group, or it must have ended.
+
+        Of what nobody told there are no traces either: only the record can say more.
+        """
+        records = state.records
         live = records.get(run_key(run.routine))
         if isinstance(live, RunRecord) and live.run == run:
             return
@@ -181,8 +204,13 @@ class Runs:
         if isinstance(routine, RoutineRecord) and any(firing.run == run for firing in routine.waiting):
             return
         self._stop(run, group)
-        self.live.get(group, {}).pop(run, None)
-        if run not in self._ended:
+        left = self.live.get(group, {}).pop(run, None)
+        if run in self._ended:
+            return
+        released = left is not None and left.stage is Stage.RELEASING_LOCKS
+        if routine is None and (released or not state.told):
+            self._end(run)  # its routine was removed: nothing is left that could remember its end
+        else:
             self._missing[run] = (at_ms, group)
 
     def _end(self, run: RunId) -> None:
@@ -218,6 +246,20 @@ class Runs:
 
 def _routine(record: Record | None) -> RoutineRecord | None:
     return record if isinstance(record, RoutineRecord) else None
+
+
+def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
+    """How many firings the change of a routine's record explains."""
+    if before is None or before.birth != after.birth:
+        before = RoutineRecord(after.routine, after.birth)
+    was = before.marks
+    events = sum(max(0, mark - was.get(device, 0)) for device, mark in after.marks.items())
+    known = {request for request, _ in before.requests}
+    requests = sum(request not in known for request, _ in after.requests)
+    instant = after.instant_ms != before.instant_ms
+    stayed = before.true_since_ms is not None and after.true_since_ms is None
+    true = bool(after.truth) and (after.truth != before.truth or stayed)
+    return events + requests + instant + true
 
 
 def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
