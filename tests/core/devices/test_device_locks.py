@@ -228,6 +228,15 @@ def test_a_removed_device_serves_who_waits_and_nobody_new_then_is_forgotten() ->
     assert not bench.devices.busy
 
 
+def test_a_leader_without_the_document_of_its_config_forgets_nothing() -> None:
+    bench = Bench()
+    bench.release(A)
+    older = make_program(devices=(DeviceId("sensor"),))
+    older.version = 0
+    bench.lead(Ballot(1, 0), program=older)
+    assert R1 in bench.record(LAMP).released
+
+
 def test_marks_of_strangers_are_bounded() -> None:
     bench = Bench()
     for number in range(100):

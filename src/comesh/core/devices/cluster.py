@@ -20,6 +20,8 @@ class Cluster:
         self.serving = serving
         self.devices = serving.program.devices_of(serving.group)
         self._known = frozenset(self.devices)
+        self._sure = serving.program.version == serving.config.version
+        """A leader that lacks the document of its config does not know what was removed."""
         self._occupied: dict[DeviceId, None] = {}
         for record in self.records():
             self._count(record)
@@ -49,15 +51,15 @@ class Cluster:
 
     def put(self, record: DeviceRecord) -> None:
         self._count(record)
-        if record.device in self._known or record.device in self._occupied:
-            self.serving.put(record)
-        else:
+        if self._is_removed(record.device):
             self.serving.drop(record.key)
+        else:
+            self.serving.put(record)
 
     def drop_removed(self) -> None:
         """Drop the records of removed devices that nothing is open of."""
         for record in self.records():
-            if record.device not in self._known and record.device not in self._occupied:
+            if self._is_removed(record.device):
                 self.serving.drop(record.key)
 
     def is_settled(self, record: DeviceRecord) -> bool:
@@ -87,6 +89,10 @@ class Cluster:
         settings = self.serving.settings
         usual_ms = settings.request_resend_ms * 2.0 ** min(times, 30)
         return min(usual_ms, settings.most_request_resend_ms) * self.serving.draws.between(1.0, 1.2)
+
+    def _is_removed(self, device: DeviceId) -> bool:
+        """The deployment has it no more, and nothing of it is open."""
+        return self._sure and device not in self._known and device not in self._occupied
 
     def _count(self, record: DeviceRecord) -> None:
         if record.hold is not None or record.queue or any(not call.landed for call in record.calls):
