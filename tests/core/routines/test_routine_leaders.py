@@ -220,7 +220,9 @@ def test_executing_is_confirmed_after_an_outage() -> None:
     assert [to for to, _, _ in fences(bench)] == ["c2", "c3"] and bench.take(LockRequest) == []
     bench.hear(Wound(bench.run().run, 1, DeviceId("b1")), "c2")
     assert bench.run().attempt == 1, "not woundable"
+    held = bench.run().held
     bench.grant("b1")
+    assert bench.run().held == held, "nor does a grant change what is to be confirmed"
     bench.hear(RunQuery(None, R, (DeviceId("b1"),), None), "c2")
     ((_, state),) = bench.take(RunState)
     assert [one.device for one in state.held] == ["b1"], "it answers while it asks"
@@ -338,6 +340,7 @@ def test_a_routine_added_again_waits_for_the_old_run() -> None:
     bench.hear(Fire(R, "waits"))
     old = bench.run().run
     bench.new_leader(made=program(routine(birth=3, steps=(command("b2"),)), version=3))
+    assert bench.told("dropped") == ["the routine was removed"]
     bench.hear(Fire(R, "q"))
     assert bench.run().run == old and len(bench.routine().waiting) == 1
     bench.fenced("b1")

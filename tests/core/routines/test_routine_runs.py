@@ -175,6 +175,18 @@ def test_a_new_attempt_waits_for_the_release_of_the_one_before() -> None:
     assert bench.stage is Stage.EXECUTING
 
 
+def test_an_older_acknowledgement_does_not_end_a_newer_release() -> None:
+    bench = fired("b1", strategy=Strategy.PRIORITY)
+    run = bench.run().run
+    bench.hear(Wound(run, 1, DeviceId("b1")), "c2")
+    bench.hear(Wound(run, 2, DeviceId("b1")), "c2")
+    assert bench.run().to_release == (("b1", "c2", 2),) and bench.run().attempt == 3
+    bench.release("b1", attempt=1)
+    assert bench.run().to_release == (("b1", "c2", 2),)
+    bench.release("b1", attempt=2)
+    assert bench.run().to_release == ()
+
+
 def test_an_unknown_device_fails_the_run() -> None:
     bench = fired("a1", "b1", "b2")
     bench.grant("a1")
@@ -348,6 +360,11 @@ def test_queries_tell_live_waiting_and_ended_runs_apart() -> None:
     ended = RunId(R, 1, Stamp(0, Ballot(0, 0), 1))
     assert (state(ended).run, state(ended).stage) == (ended, None)
     assert state(ended, Era(1, Ballot(1, 0))).run == run, "who reconciles wants to know what is live"
+    bench.outcome(0)
+    bench.outcome(1)
+    assert (state(run).stage, state(run).held) == (Stage.RELEASING_LOCKS, ()), (
+        "what is given back is not held"
+    )
 
 
 # -- commands ----------------------------------------------------------------------------------------------

@@ -76,6 +76,8 @@ def test_down_makes_readings_missing_and_up_false() -> None:
     bench.reads("b1", n=1, on=True)
     bench.reads("b1", n=2, up=False)
     assert seen == [{("b1", "on"): True, ("b1", "up"): True}, {("b1", "up"): False}]
+    bench.hear(Reading(DeviceId("b1"), Stamp(1, Ballot(0, 0), 3), {"on": True}, False), "c2")
+    assert seen[2:] == [{("b1", "up"): False}], "whatever is said of one that is down"
 
 
 # -- edges -------------------------------------------------------------------------------------------------
@@ -193,6 +195,7 @@ def test_for_that_came_due_between_leaders_hears_the_readings_first() -> None:
         bench = when(for_ms=5000.0)
         bench.reads("b1", n=1, on=True)
         bench.new_leader(gap_ms=9000)
+        bench.wait(500)
         assert firings(bench) == 0
         bench.reads("b1", n=2, on=on)
         bench.wait(1000)

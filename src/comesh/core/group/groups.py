@@ -98,10 +98,13 @@ class Groups:
         self.store = self._seating.store = event.store
         self._initialised = event.initialised
         image = event.journal or Image()
-        fresh = not image.configs and not image.tombstones
         self._load(image, step)
         self.restore(image, step)
-        if event.initialised and fresh and event.boot <= 1:
+        self._begin_anew(image, step)
+
+    def _begin_anew(self, image: Image, step: Step) -> None:
+        """A journal that was initialised with the deployment, and holds nothing yet: write its rights."""
+        if self._initialised and not image.configs and not image.tombstones:
             self._take_rights(self.versions.newest, (), step)
 
     def _load(self, image: Image, step: Step) -> None:
@@ -197,8 +200,10 @@ class Groups:
 
     def on_able(self, image: Image, step: Step) -> None:
         """The journal can be written again: what was accepted but not written is forgotten."""
-        self.unable = False
-        self.restore(image, step)
+        if self.unable:
+            self.unable = False
+            self.restore(image, step)
+            self._begin_anew(image, step)
 
     # -- settling ----------------------------------------------------------------------------------------
 
@@ -294,7 +299,7 @@ class Groups:
     def _on_unknown(self, sender: NodeId, message: InConfig, step: Step) -> None:
         newest = self.newest_config(message.group)
         body = message.body
-        if newest is not None and newest.number >= message.number:
+        if newest is not None and newest.number > message.number:
             if isinstance(body, Ask | Claim | Recover | Update | Sync):
                 self._reply(sender, message, Moved(newest), step)
             return
@@ -329,13 +334,14 @@ class Groups:
         if self.unable or successor.rank_of(self.own) is None:
             return
         newest = self.newest_config(message.group)
-        if newest is not None and newest.number >= successor.number:
-            if isinstance(body, Start) and newest == successor and successor.mark in self.replicas:
-                replica = self.replicas[successor.mark]
+        seated = self.replicas.get(successor.mark)
+        if seated is not None:
+            if isinstance(body, Start):
                 self._reply(sender, message, Installed(successor.mark, body.number), step)
-                self.send(successor.nodes[0], replica, Installed(replica.mark, body.number), step)
-            elif newest.number > successor.number:
-                self._reply(sender, message, Moved(newest), step)
+                self.send(successor.nodes[0], seated, Installed(seated.mark, body.number), step)
+            return
+        if newest is not None and newest.number > successor.number:
+            self._reply(sender, message, Moved(newest), step)
             return
         if self.versions.get(successor.version) is None:
             self.post_office.ask_document(successor.version, sender, step)
