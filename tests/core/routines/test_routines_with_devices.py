@@ -78,14 +78,23 @@ class Town:
 
     def _answer(self, leader: "Leader", effect: CommandDevice | ReadDevice) -> None:
         if isinstance(effect, CommandDevice):
-            record = self.groups[GROUP_OF[effect.device]].records["device/" + effect.device]
-            assert isinstance(record, DeviceRecord)
-            assert record.hold is not None and record.hold.run == effect.run, "no stray command"
+            self._check_act(effect)
             self.acted.append((self.now_ms, effect.device))
         event = DeviceAnswered(device=effect.device, call=effect.call, readings={"on": True})
         self.after(
             self.draws.between(5, 300), lambda: leader.step(lambda step: leader.on_answer(event, step))
         )
+
+    def _check_act(self, effect: CommandDevice) -> None:
+        """Its run holds the lock, or left a call behind that nobody else gets the lock before."""
+        group = self.groups[GROUP_OF[effect.device]]
+        if group.leader.over:
+            return  # What was committed when power was lost is not known here any more.
+        record = group.records["device/" + effect.device]
+        assert isinstance(record, DeviceRecord)
+        left = any(call.run == effect.run and not call.landed for call in record.calls)
+        holder = None if record.hold is None else record.hold.run
+        assert holder == effect.run or (holder is None and left), "no stray command"
 
     def check(self) -> None:
         """Safety, over the committed states."""
@@ -340,11 +349,11 @@ def test_every_run_ends_and_none_overlap(seed: int, lossy: bool) -> None:
     town.until(FAULTS_MS + QUIET_MS)
     stuck = [(str(run.run), run.stage.name, run.to_release, run.held) for run in town.runs]
     assert stuck == []
-    assert town.acted and len(town.traces) > 100
+    assert len(town.acted) > 5
     ends = [one.run for one in town.traces if one.what in ("finished", "failed")]
     assert lossy or len(ends) == len(set(ends)), "a run ends once"
     records = [one for group in town.groups.values() for one in group.records.values()]
-    assert all(not one.waiting for one in records if isinstance(one, RoutineRecord))
+    assert [one for one in records if isinstance(one, RoutineRecord) and one.waiting] == []
     for one in records:
         if isinstance(one, DeviceRecord):
             assert one.hold is None and one.queue == (), f"{one.device} is locked by nobody that lives"
