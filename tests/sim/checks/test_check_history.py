@@ -6,7 +6,7 @@ from told_groups import Told, act, config, held, run, run_id
 from comesh.core.group.config import Config
 from comesh.core.group.ledger import Ledger
 from comesh.core.ids import GroupId, NodeId
-from comesh.core.records import GroupRecord, HandoffRecord, Record, Stage
+from comesh.core.records import GroupRecord, HandoffRecord, Record, RoutineRecord, Stage
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era
 from comesh.sim.checks import BrokenPromiseError, Checks, Promise
 from comesh.sim.checks.checks import MOST_VIOLATIONS
@@ -140,7 +140,7 @@ def test_proposed_entries_are_committed_by_being_served() -> None:
     """Of two ballots: the second leader proposed on what the first had proposed."""
     told = served()
     told.propose(4.0, held("d1", R1))
-    told.propose(4.0, run(R1, Stage.EXECUTING))
+    told.propose(4.0, RoutineRecord(R1.routine, 1, truth=True), run(R1, Stage.EXECUTING))
     told.ballots["g"] = SECOND
     told.write(5.0, 4, (held("d1", R2),))
     told.ballots["g"] = THIRD

@@ -50,11 +50,6 @@ def ended(one: RunId, *waiting: RunId, reason: str = "") -> RoutineRecord:
     return RoutineRecord(one.routine, 1, waiting=firings, ended=Ended(one, reason))
 
 
-def waits(*runs: RunId) -> RoutineRecord:
-    firings = tuple(Firing(one, 0.0, "by hand") for one in runs)
-    return RoutineRecord(runs[0].routine, 1, waiting=firings)
-
-
 def gone(one: RunId) -> Gone:
     return Gone("run/" + one.routine)
 

@@ -101,7 +101,13 @@ class Checks:
     def progress(self, bound_ms: float) -> Progress:
         """For a quiet phase; of the groups of the last program."""
         return Progress(
-            self, self.histories, self.runs, groups=self.groups, is_alive=self._is_alive, bound_ms=bound_ms
+            self,
+            self.histories,
+            self.runs,
+            self.locks,
+            groups=self.groups,
+            is_alive=self._is_alive,
+            bound_ms=bound_ms,
         )
 
     def finish(self) -> None:

@@ -7,6 +7,7 @@ do not fence by themselves; it is counted, not judged. A step that is not idempo
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from typing import Final
 
 from comesh.core.ids import DeviceId, GroupId
@@ -119,6 +120,15 @@ class Locks:
         locks = self._devices.get(device)
         if locks is not None and locks.group == group:
             locks.hold(None, at_ms)
+
+    def contended(self, devices: Iterable[DeviceId], run: RunId, since_ms: float) -> bool:
+        """Whether another run held one of these devices at some time since then."""
+        return any(
+            span.run != run and span.to_ms >= since_ms
+            for device in devices
+            if device in self._devices
+            for span in self._devices[device].spans
+        )
 
     # -- what was done -----------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 `begin` when the last fault is over, `judge` as often as one likes from then on. A run has the bound for
 getting its locks, the time of its commands and the bound for executing, and the bound again for releasing. A
-firing that waits for the run before it is judged from when its own turn comes.
+firing that waits for the run before it is judged from when its own turn comes. An optimistic run may be
+refused for as long as others want its devices; it is judged only once nobody else had them for that time.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +11,9 @@ from collections.abc import Callable, Iterable
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.records import Stage
 from comesh.core.stamps import RunId
+from comesh.core.strategies import Strategy
 from comesh.sim.checks.history import Histories
+from comesh.sim.checks.locks import Locks
 from comesh.sim.checks.runs import LiveRun, Runs
 from comesh.sim.checks.violation import Promise, Verdicts
 
@@ -24,6 +27,7 @@ class Progress:
         verdicts: Verdicts,
         histories: Histories,
         runs: Runs,
+        locks: Locks,
         *,
         groups: Iterable[GroupId],
         is_alive: IsAlive,
@@ -32,6 +36,7 @@ class Progress:
         self._verdicts = verdicts
         self._histories = histories
         self._runs = runs
+        self._locks = locks
         self._groups = tuple(groups)
         self._is_alive = is_alive
         self._bound_ms = bound_ms
@@ -52,7 +57,9 @@ class Progress:
         for of_group in self._runs.live.values():
             for live in of_group.values():
                 allowed_ms = self._allowed_ms(live)
-                if allowed_ms is not None and now_ms - max(live.since_ms, self._begun_ms) > allowed_ms:
+                if allowed_ms is None or now_ms - max(live.since_ms, self._begun_ms) <= allowed_ms:
+                    continue
+                if not self._may_be_refused(live, now_ms - allowed_ms):
                     self._tell_run(now_ms, live)
         return len(self._told) == before
 
@@ -74,6 +81,10 @@ class Progress:
                 return self._bound_ms + live.budget_ms
             case Stage.ACQUIRING_LOCKS | Stage.RELEASING_LOCKS:
                 return self._bound_ms
+
+    def _may_be_refused(self, live: LiveRun, since_ms: float) -> bool:
+        optimistic = live.stage is Stage.ACQUIRING_LOCKS and live.strategy is Strategy.OPTIMISTIC
+        return optimistic and self._locks.contended(live.devices, live.run, since_ms)
 
     def _tell(self, now_ms: float, group: GroupId, what: str) -> None:
         if group not in self._told:

@@ -18,6 +18,7 @@ from comesh.core.effects import RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.records import Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
 from comesh.core.stamps import RunId
+from comesh.core.strategies import Strategy
 from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
@@ -29,14 +30,15 @@ ENDS: Final = ("finished", "failed", "dropped")
 
 
 class LiveRun:
-    """A firing that has not ended. stage None: it waits for the run before it."""
+    """A firing that has not ended. stage None: it waits for the run before it; strategy None likewise."""
 
-    __slots__ = ("budget_ms", "devices", "group", "run", "since_ms", "stage")
+    __slots__ = ("budget_ms", "devices", "group", "run", "since_ms", "stage", "strategy")
 
     def __init__(self, run: RunId, group: GroupId, at_ms: float) -> None:
         self.run = run
         self.group = group
         self.stage: Stage | None = None
+        self.strategy: Strategy | None = None
         self.since_ms = at_ms
         """When it entered its stage."""
         self.devices: tuple[DeviceId, ...] = ()
@@ -96,24 +98,28 @@ class Runs:
         self.live[group] = {}
         for record in records.values():
             if isinstance(record, RoutineRecord):
+                if lossy:
+                    self._forget(record.routine)
                 for firing in record.waiting:
                     self._enter(at_ms, group, firing.run)
                 if record.ended is not None:
                     self._end(record.ended.run)
-            elif isinstance(record, RunRecord):
+        for record in records.values():
+            if isinstance(record, RunRecord):
                 live = self._enter(at_ms, group, record.run)
                 _take(live, record, at_ms)
                 if record.stage is Stage.EXECUTING and not lossy:
                     self._execute(at_ms, live)
         self._fired.clear()
         after = self.live[group]
-        for run in after:
-            self._ended.pop(run, None)
-        if lossy:
-            routines = {run.routine for run in before} | {run.routine for run in after}
-            for key in [one for one in self._requests if one[0] in routines]:
-                del self._requests[key]
         return [run for run in before if run not in after and run not in self._ended]
+
+    def _forget(self, routine: RoutineId) -> None:
+        """What is lost may happen again: ends, and firings by request."""
+        for run in [one for one in self._ended if one.routine == routine]:
+            del self._ended[run]
+        for key in [one for one in self._requests if one[0] == routine]:
+            del self._requests[key]
 
     # -- routines ----------------------------------------------------------------------------------------
 
@@ -265,5 +271,6 @@ def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
 def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
     if live.stage is not record.stage:
         live.stage, live.since_ms = record.stage, at_ms
+    live.strategy = record.strategy
     live.devices = tuple(dict.fromkeys(step.device for step in record.steps))
     live.budget_ms = sum(step.timeout_ms for step in record.steps)

@@ -1,0 +1,391 @@
+"""Safety (promise 1), no loss (promise 4), firing once, and progress (promise 5), from what is committed."""
+
+import pytest
+from told_groups import Told, config, ended, gone, held, run, run_id
+
+from comesh.core.group.ledger import Ledger
+from comesh.core.ids import GroupId, RoutineId
+from comesh.core.records import Firing, Gone, GroupRecord, HandoffRecord, Record, RoutineRecord, Stage
+from comesh.core.stamps import Ballot, Era, RunId
+from comesh.core.strategies import Strategy
+from comesh.sim.checks import Checks, Promise
+from comesh.sim.checks.progress import Progress
+
+A, B, A2 = run_id("a"), run_id("b"), run_id("a", 2)
+OTHER = config("other", nodes=("n4", "n5", "n6"))
+SECOND = Ballot(1, 1)
+
+
+def by_hand(one: RunId, *waiting: RunId, requests: tuple[tuple[str, RunId], ...] = ()) -> RoutineRecord:
+    firings = tuple(Firing(late, 0.0, "by hand") for late in waiting)
+    asked = requests or (("q" + str(one), one),)
+    return RoutineRecord(one.routine, 1, requests=asked, waiting=firings)
+
+
+def fired(*runs: RunId) -> Told:
+    """Each was fired in group g, by hand."""
+    told = Told()
+    told.lead(0.0, "n1")
+    told.lead(0.0, "n4", OTHER)
+    for at_ms, one in enumerate(runs, start=1):
+        told.commit(float(at_ms), by_hand(one), run(one, Stage.ACQUIRING_LOCKS))
+    return told
+
+
+def lose(told: Told, *records: Record, number: int = 1) -> None:
+    """Group g goes on from an older state, and says so."""
+    era = Era(1, SECOND)
+    ledger = Ledger({record.key: record for record in records}, number)
+    ledger.append((GroupRecord(era),))
+    told.lead(50.0, "n2", ballot=SECOND, state="lossy", era=era, ledger=ledger)
+    told.lead(51.0, "n2", ballot=SECOND, era=era, ledger=ledger)
+
+
+# -- safety ----------------------------------------------------------------------------------------------
+
+
+def test_runs_may_execute_one_after_the_other() -> None:
+    told = fired(A, B)
+    told.commit(3.0, run(A, Stage.EXECUTING, ["d1", "d2"]))
+    told.commit(4.0, run(A, Stage.RELEASING_LOCKS, ["d1", "d2"]))
+    told.commit(5.0, run(B, Stage.EXECUTING, ["d2", "d3"]))
+    assert told.promises == []
+
+
+def test_one_entry_may_end_a_run_and_start_the_next() -> None:
+    told = fired(A, B)
+    told.commit(3.0, run(A, Stage.EXECUTING))
+    told.commit(4.0, run(B, Stage.EXECUTING), run(A, Stage.RELEASING_LOCKS))
+    assert told.promises == []
+
+
+def test_runs_of_other_devices_execute_at_once() -> None:
+    told = fired(A, B)
+    told.commit(3.0, run(A, Stage.EXECUTING, ["d1"]))
+    told.commit(4.0, run(B, Stage.EXECUTING, ["d2"]))
+    assert told.promises == []
+
+
+@pytest.mark.parametrize("group", ["g", "other"])
+def test_two_runs_with_a_device_in_common_execute_at_once(group: str) -> None:
+    """In one group or in two."""
+    told = fired(A)
+    node = "n1" if group == "g" else "n4"
+    told.commit(2.0, by_hand(B), run(B, Stage.ACQUIRING_LOCKS, ["d2", "d3"]), node=node, group=group)
+    told.commit(3.0, run(A, Stage.EXECUTING, ["d1", "d2"]))
+    told.commit(4.0, run(B, Stage.EXECUTING, ["d2", "d3"]), node=node, group=group)
+    assert told.promises == [Promise.SAFETY]
+    (violation,) = told.checks.violations
+    assert "both command d2" in violation.what
+    assert len(violation.history) == 4
+    assert violation.history[-1].startswith(f"0.004 s {node} {group} committed: run b#1:0.0:1 EXECUTING")
+
+
+def test_a_run_that_ends_while_executing_frees_its_devices() -> None:
+    told = fired(A, B)
+    told.commit(3.0, run(A, Stage.EXECUTING))
+    told.commit(4.0, gone(A), ended(A))
+    told.commit(5.0, run(B, Stage.EXECUTING))
+    assert told.promises == []
+
+
+def test_after_a_loss_a_run_executes_only_when_that_is_committed_again() -> None:
+    """The state that is left says EXECUTING; the release that was lost had let another run in."""
+    told = fired(A)
+    told.commit(2.0, run(A, Stage.EXECUTING))
+    told.commit(3.0, run(A, Stage.RELEASING_LOCKS))
+    told.commit(4.0, by_hand(B), run(B, Stage.EXECUTING), node="n4", group="other")
+    lose(told, by_hand(A), run(A, Stage.EXECUTING), number=2)
+    assert told.promises == []
+    told.commit(52.0, run(A, Stage.EXECUTING, attempt=2), node="n2")
+    assert told.promises == []
+    told.commit(53.0, run(A, Stage.ACQUIRING_LOCKS, attempt=2), node="n2")
+    told.commit(54.0, run(A, Stage.EXECUTING, attempt=2), node="n2")
+    assert told.promises == [Promise.SAFETY]
+
+
+def test_what_is_served_executes_though_nobody_told_its_commit() -> None:
+    told = fired(A, B)
+    told.ledger("g").append((run(A, Stage.EXECUTING),))
+    told.lead(10.0, "n2", ballot=SECOND)
+    told.commit(11.0, run(B, Stage.EXECUTING), node="n2")
+    assert told.promises == [Promise.SAFETY]
+
+
+# -- no loss ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_ends_in_its_routine() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A), ended(A, reason="d1: no answer"))
+    assert told.promises == []
+
+
+def test_a_run_vanishes() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A))
+    told.commit(3.0, held("d1", None))
+    assert [violation.promise for violation in told.checks.violations] == [Promise.NO_LOSS]
+
+
+def test_a_run_vanishes_in_the_last_entry() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A))
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_a_run_vanishes_behind_another_one() -> None:
+    told = fired(A)
+    told.commit(2.0, by_hand(A2), run(A2, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_what_waits_becomes_the_run() -> None:
+    told = fired(A)
+    told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
+    told.commit(3.0, run(A2, Stage.ACQUIRING_LOCKS), ended(A))
+    assert told.promises == []
+
+
+def test_what_waits_vanishes() -> None:
+    told = fired(A)
+    told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
+    told.commit(3.0, by_hand(A, requests=(("q", A), ("q2", A2))))
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_an_entry_may_end_several_runs_if_their_traces_say_so() -> None:
+    told = fired(A)
+    told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
+    told.commit(3.0, gone(A), ended(A2))
+    told.trace(3.0, A, "granted")
+    told.trace(3.0, A, "finished")
+    assert told.promises == []
+
+
+def test_a_trace_that_does_not_end_a_run_is_not_enough() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A))
+    told.trace(2.0, A, "releasing")
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_a_removed_routine_takes_its_released_run_along() -> None:
+    told = fired(A)
+    told.commit(2.0, run(A, Stage.RELEASING_LOCKS))
+    told.commit(3.0, gone(A), Gone("routine/a"))
+    assert told.promises == []
+
+
+def test_a_removed_routine_does_not_take_an_executing_run_along() -> None:
+    told = fired(A)
+    told.commit(2.0, run(A, Stage.EXECUTING))
+    told.commit(3.0, gone(A), Gone("routine/a"))
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_a_run_comes_back_after_its_end() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A), ended(A))
+    told.commit(3.0, by_hand(A, requests=(("q9", A),)), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_runs_go_with_a_reported_loss() -> None:
+    told = fired(A, B)
+    lose(told, by_hand(A), run(A, Stage.ACQUIRING_LOCKS), number=1)
+    assert told.promises == []
+    (loss,) = told.checks.losses
+    assert (loss.runs, loss.entries) == ((B,), 1)
+
+
+def test_an_end_that_was_lost_may_come_again() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A), ended(A))
+    lose(told, by_hand(A), run(A, Stage.RELEASING_LOCKS), number=1)
+    told.commit(52.0, gone(A), ended(A), node="n2")
+    assert told.promises == []
+
+
+def test_runs_go_on_in_the_next_config() -> None:
+    told = fired(A)
+    following = config(number=2, nodes=("n2", "n3", "n4"))
+    told.lead(5.0, "n1", state="handing off")
+    told.commit(6.0, HandoffRecord(following))
+    told.lead(7.0, "n2", following)
+    told.commit(8.0, gone(A), ended(A), node="n2")
+    assert told.promises == []
+
+
+# -- firing once -----------------------------------------------------------------------------------------
+
+
+def routine(**fields: object) -> RoutineRecord:
+    return RoutineRecord(RoutineId("a"), 1, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (routine(truth=False), routine(truth=True)),
+        (routine(truth=True, true_since_ms=1.0), routine(truth=True)),
+        (routine(instant_ms=1.0), routine(instant_ms=2.0)),
+        (routine(marks={"b": 1}), routine(marks={"b": 2})),
+        (routine(requests=(("q", B),)), routine(requests=(("q", B), ("q2", A)))),
+    ],
+)
+def test_what_fires_is_committed_with_the_firing(before: RoutineRecord, after: RoutineRecord) -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, before)
+    told.commit(2.0, after, run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == []
+    told.commit(3.0, after, run(A2, Stage.ACQUIRING_LOCKS))
+    told.trace(3.0, A, "finished")
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_a_firing_without_its_routine() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_one_event_fires_twice() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(marks={"b": 1}))
+    waiting = (Firing(A2, 0.0, "event"),)
+    told.commit(2.0, routine(marks={"b": 2}, waiting=waiting), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_two_events_fire_twice() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(marks={"b": 1}))
+    waiting = (Firing(A2, 0.0, "event"),)
+    told.commit(2.0, routine(marks={"b": 3}, waiting=waiting), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == []
+
+
+def test_marks_of_events_never_fall() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(marks={"b": 2}))
+    told.commit(2.0, routine(marks={"b": 1}))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_a_request_fires_two_runs() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A), ended(A))
+    told.commit(3.0, by_hand(A2, requests=(("q" + str(A), A2),)), run(A2, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+# -- progress --------------------------------------------------------------------------------------------
+
+
+def quiet(told: Told, *groups: str, dead: str = "") -> Progress:
+    checks = told.checks
+    progress = Progress(
+        checks,
+        checks.histories,
+        checks.runs,
+        checks.locks,
+        groups=[GroupId(group) for group in groups],
+        is_alive=lambda node, life: node != dead,
+        bound_ms=1000.0,
+    )
+    progress.begin(100.0)
+    return progress
+
+
+def test_all_is_well() -> None:
+    told = fired(A)
+    progress = quiet(told, "g", "other")
+    assert progress.judge(1100.0)
+    told.commit(1100.0, run(A, Stage.EXECUTING))
+    assert progress.judge(2900.0)
+    told.commit(3000.0, run(A, Stage.RELEASING_LOCKS))
+    told.commit(3100.0, gone(A), ended(A))
+    assert progress.judge(9000.0)
+    assert told.promises == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "fine_ms", "late_ms"),
+    [(Stage.ACQUIRING_LOCKS, 1099, 1101), (Stage.EXECUTING, 2099, 2101), (Stage.RELEASING_LOCKS, 1099, 1101)],
+)
+def test_a_run_stays_in_its_stage(stage: Stage, fine_ms: float, late_ms: float) -> None:
+    told = fired(A)
+    told.commit(5.0, run(A, stage))
+    progress = quiet(told)
+    assert progress.judge(fine_ms)
+    assert not progress.judge(late_ms)
+    assert progress.judge(late_ms + 1), "it is told once"
+    assert told.promises == [Promise.PROGRESS]
+
+
+def test_a_run_that_fires_in_the_quiet_has_its_own_time() -> None:
+    told = fired()
+    progress = quiet(told)
+    told.commit(900.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))), run(A, Stage.ACQUIRING_LOCKS))
+    assert progress.judge(1890.0)
+    assert not progress.judge(1901.0)
+    assert len(told.promises) == 1, "what waits behind it is not told as well"
+
+
+def optimistic(one: RunId) -> Told:
+    told = fired()
+    record = run(one, Stage.ACQUIRING_LOCKS)
+    told.commit(
+        1.0, by_hand(one), type(record)(one, record.stage, 1, 0.0, "", Strategy.OPTIMISTIC, record.steps)
+    )
+    return told
+
+
+def test_an_optimistic_run_may_be_refused_while_others_hold_its_devices() -> None:
+    told = optimistic(A)
+    told.commit(2.0, held("d1", B))
+    progress = quiet(told)
+    assert progress.judge(1200.0)
+    told.commit(1300.0, held("d1", None))
+    assert progress.judge(2200.0)
+    assert not progress.judge(2400.0)
+
+
+def test_a_group_that_nobody_serves() -> None:
+    told = fired()
+    told.lead(50.0, "n1", state="following")
+    progress = quiet(told, "g", "other", "third")
+    assert progress.judge(1100.0)
+    assert not progress.judge(1101.0)
+    assert [violation.what for violation in told.checks.violations] == [
+        "nobody serves g since 0.050 s",
+        "nobody serves third since 0.000 s",
+    ]
+
+
+def test_a_group_whose_leader_is_dead() -> None:
+    told = fired()
+    progress = quiet(told, "g", dead="n1")
+    assert not progress.judge(1101.0)
+
+
+def test_a_handoff_within_the_bound_is_no_gap() -> None:
+    told = fired()
+    progress = quiet(told, "g")
+    told.lead(5000.0, "n1", state="handing off")
+    assert progress.judge(5500.0)
+    assert not progress.judge(6001.0)
+
+
+def test_the_groups_of_a_program_are_known() -> None:
+    told = Told(Checks([], is_alive=lambda node, life: True))
+    told.checks.groups = (GroupId("g"),)
+    progress = told.checks.progress(1000.0)
+    progress.begin(0.0)
+    assert not progress.judge(1001.0)
