@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from comesh.core.ids import DeviceId, Incarnation, NodeId, RoutineId
+from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId, RoutineId
 from comesh.core.journal import Image
 from comesh.core.messages import Message
 from comesh.core.values import Value
@@ -99,6 +99,13 @@ class ApplyAsked(Event, frozen=True):
     base: int
     text: str
     request: str
+
+
+class RecoverAsked(Event, frozen=True):
+    """An operator says that a group's quorum is lost for good, and that this node shall go on alone from what
+    it has. Unsafe if that is not so: what others accepted is then lost, and they may act on it."""
+
+    group: GroupId
 
 
 class NoticePosted(Event, frozen=True):

@@ -15,6 +15,7 @@ from comesh.core.events import (
     LeaveAsked,
     MessageReceived,
     NoticePosted,
+    RecoverAsked,
     Started,
     TimerFired,
 )
@@ -40,6 +41,7 @@ AnyEvent = (
     | ApplyAsked
     | JournalFailed
     | JournalMended
+    | RecoverAsked
 )
 
 
@@ -102,7 +104,7 @@ class Node:
                 self.membership.on_leave(step)
             case Started():
                 self.membership.on_started(event, step)
-            case DeviceAnswered() | DeviceReported() | FireAsked() | ApplyAsked():
+            case DeviceAnswered() | DeviceReported() | FireAsked() | ApplyAsked() | RecoverAsked():
                 pass  # nothing here waits for it
             case JournalFailed() | JournalMended():
                 pass  # membership works without a journal
@@ -136,6 +138,8 @@ class Node:
             case LeaveAsked():
                 groups.on_leave(step)
                 self.membership.on_leave(step)
+            case RecoverAsked():
+                groups.on_recover(event.group, step)
             case JournalFailed():
                 groups.on_unable(step)
             case JournalMended():

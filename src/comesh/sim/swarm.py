@@ -8,8 +8,10 @@ the committed history; progress in the quiet phase. Every verdict carries the co
 import msgspec
 
 from comesh.core.effects import Committed, Observation, RunTraced
-from comesh.core.events import ApplyAsked, FireAsked
-from comesh.core.ids import NodeId
+from comesh.core.events import ApplyAsked, FireAsked, RecoverAsked
+from comesh.core.group.groups import Groups
+from comesh.core.group.replica import Replica
+from comesh.core.ids import GroupId, NodeId
 from comesh.core.node import Node
 from comesh.sim.checks import Checks, Violation
 from comesh.sim.engine import Priority
@@ -22,6 +24,8 @@ PROGRESS_MS = 60_000.0
 """Within this long of the last fault every group serves, and every run that waits starts."""
 SETTLED_MS = 12_000.0
 """The quiet phase ends this long after the last group came to be served; then runs are judged."""
+OPERATOR_MS = 20_000.0
+"""So long after the last fault an operator looks whether a group cannot come back by itself."""
 SLICE_MS = 2000.0
 
 
@@ -87,6 +91,7 @@ class Swarm:
         while world.now_ms < BREAKING_MS + QUIET_MS and not checks.violations:
             self.simulation.run(seconds=SLICE_MS / 1000)
             progress.judge(world.now_ms)
+            self._recover_lost()
             if served_ms is None and self.settled():
                 served_ms = world.now_ms
             if served_ms is not None and world.now_ms >= served_ms + SETTLED_MS:
@@ -104,6 +109,31 @@ class Swarm:
             broken=tuple(checks.violations),
         )
 
+    def _recover_lost(self) -> None:
+        """What an operator does about a group whose quorum is lost for good: have its newest member go on."""
+        if self.world.now_ms < BREAKING_MS + OPERATOR_MS:
+            return
+        seated: dict[GroupId, list[Replica]] = {}
+        for groups in self._groups():
+            for replica in groups.replicas.values():
+                seated.setdefault(replica.config.group, []).append(replica)
+        served = {group for groups in self._groups() for group in groups.served}
+        for group, replicas in sorted(seated.items()):
+            newest = max(replica.config.number for replica in replicas)
+            left = [replica for replica in replicas if replica.config.number == newest]
+            if group in served or any(replica.leadership for replica in left):
+                continue
+            if len(left) < left[0].config.quorum:
+                best = max(left, key=lambda replica: (replica.accepted, replica.ledger.number))
+                process = self.world.machines[best.host.own].process
+                if process is not None:
+                    self.world.give(process, RecoverAsked(group=group))
+
+    def _groups(self) -> list[Groups]:
+        """Of every running node."""
+        nodes = [m.process.node for m in self.world.machines.values() if m.process is not None]
+        return [node.groups for node in nodes if isinstance(node, Node) and node.groups is not None]
+
     def _count(self, now_ms: float, node: NodeId, observation: Observation) -> None:
         if isinstance(observation, Committed):
             self._commits += 1
@@ -112,12 +142,7 @@ class Swarm:
 
     def settled(self) -> bool:
         """Every group is served by a running node, and nothing that waited at the end of the faults still does."""
-        served = set()
-        for machine in self.world.machines.values():
-            if machine.process is not None and isinstance(machine.process.node, Node):
-                groups = machine.process.node.groups
-                assert groups is not None
-                served.update(groups.served)
+        served = {group for groups in self._groups() for group in groups.served}
         live = [run for runs in self.checks.runs.live.values() for run in runs.values()]
         return served >= set(self.program.plan.genesis) and all(run.since_ms > BREAKING_MS for run in live)
 

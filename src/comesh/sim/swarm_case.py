@@ -16,7 +16,7 @@ from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
 from comesh.core.plan import Locality, PlannedRoutine, SelectionSettings
-from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram, StepProgram
+from comesh.core.program import DeviceProgram, Instants, Program, ProtocolSettings, RoutineProgram, StepProgram
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.values import Value
@@ -25,7 +25,7 @@ from comesh.sim.faults import CopyCard, Schedule
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
-from comesh.sim.sources import Constant, Source, SquareWave
+from comesh.sim.sources import Constant, Script, Source
 from comesh.sim.streams import stream
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world import WorldSettings
@@ -171,7 +171,7 @@ def _specs(seed: int, topology: Topology) -> dict[DeviceId, DeviceSpec]:
     for name in sorted(topology.devices):
         draws = stream(seed, f"group swarm device {name}")
         sources: dict[str, Source] = {
-            "signal": SquareWave(period_ms=draws.choice([4000.0, 9000.0, 25_000.0]) * draws.between(0.8, 1.2)),
+            "signal": _wave(draws.choice([4000.0, 9000.0, 25_000.0]) * draws.between(0.8, 1.2)),
             "on": Constant(False),
         }
         takes_ms = draws.choice([0.0, 20.0, 600.0])
@@ -186,6 +186,13 @@ def _specs(seed: int, topology: Topology) -> dict[DeviceId, DeviceSpec]:
             fences=draws.chance(0.3),
         )
     return specs
+
+
+def _wave(period_ms: float) -> Script:
+    """On and off until the quiet phase: `optimistic` promises no progress against rivals that never end."""
+    half_ms = period_ms / 2
+    changes = int(BREAKING_MS // half_ms) + 1
+    return Script(tuple((number * half_ms, number % 2 == 1) for number in range(changes)))
 
 
 def _step(device: DeviceId, specs: dict[DeviceId, DeviceSpec], draws: Draws) -> StepProgram:
@@ -232,8 +239,14 @@ def _routine(
     return msgspec.structs.replace(routine, when=clause, for_ms=draws.choice([0.0, 0.0, 1500.0]))
 
 
-def _every(period_ms: float):  # type: ignore[no-untyped-def]
-    return lambda after_ms: (after_ms // period_ms + 1) * period_ms
+def _every(period_ms: float) -> Instants:
+    """Until the quiet phase, like all that fires."""
+
+    def following(after_ms: float) -> float | None:
+        instant_ms = (after_ms // period_ms + 1) * period_ms
+        return instant_ms if instant_ms < BREAKING_MS else None
+
+    return following
 
 
 def _program(

@@ -9,6 +9,7 @@ After a power loss of f+1 members or more there are not enough whole ones. When 
 opens a new era. What it may have lost is reconciled afterwards (section 5).
 """
 
+from comesh.core.group.config import UNBOUND_STORE
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.replica import IDLE_LEASES, Replica
 from comesh.core.group.roles import Role
@@ -27,8 +28,10 @@ class Election:
         replica.election = self
         self._would: dict[int, bool] = {}
         """Ranks that would promise, and whether they are whole."""
-        self._lost: dict[int, None] = {}
-        """Ranks whose seat is nobody's any more: their journal is gone."""
+        self._lost: dict[int, None] = {
+            rank: None for rank, seat in enumerate(replica.config.seats) if seat.store == UNBOUND_STORE
+        }
+        """Ranks whose seat is nobody's: it was never taken, or the journal is gone."""
         self._deferred = False
         self._round = replica.promised.round
         self._promises: dict[int, Promise] = {}
@@ -45,6 +48,9 @@ class Election:
         self.ballot = Ballot(max(self._round, replica.promised.round, 0) + 1, replica.rank)
         self._would = {replica.rank: replica.whole}
         self._deferred = False
+        if replica.forced:
+            self._claim(step)
+            return
         replica.send_all(Ask(self.ballot), step)
         spread = replica.host.draws.between(1.0, 1.5)
         replica.deadlines.set("ask", max(replica.lease_ms, 2 * replica.far_round_trip_ms) * spread, step)
@@ -128,9 +134,11 @@ class Election:
         replica = self._replica
         if self._pulled_from is not None:
             return
-        quorum = replica.config.quorum
+        quorum = replica.quorum
         chosen_among = {rank: one for rank, one in self._promises.items() if self._counts(one)}
-        if len(chosen_among) < quorum:
+        if replica.forced:
+            chosen_among, self._lossy = self._promises, True
+        elif len(chosen_among) < quorum:
             not_whole = sum(not one.whole for one in self._promises.values()) + len(self._lost)
             if len(self._promises) < quorum or not self._is_cold(not_whole, step):
                 return

@@ -193,6 +193,12 @@ class Groups:
             if replica.leadership is not None:
                 replica.leadership.give_up(step)
 
+    def on_recover(self, group: GroupId, step: Step) -> None:
+        """Go on alone, as an operator wants it."""
+        seats = [replica for replica in self.replicas.values() if replica.config.group == group]
+        if seats:
+            max(seats, key=lambda replica: replica.config.number).force(step)
+
     def on_unable(self, step: Step) -> None:
         """Nothing can be written: nothing is promised, acknowledged or led until that is mended."""
         self.unable = True
@@ -283,6 +289,10 @@ class Groups:
                 self._on_unknown(sender, message, step)
             case Probe() | Probed():
                 self._on_probe(sender, body, replica, step)
+            case Stranger():
+                rank = replica.config.rank_of(sender)
+                if rank is not None and not self._sits(replica, rank, message.store):
+                    replica.on_body(rank, body, step)
             case _:
                 rank = replica.config.rank_of(sender)
                 if rank is not None and self._sits(replica, rank, message.store):
@@ -312,7 +322,8 @@ class Groups:
             case Sync() | Update():
                 self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
             case Ask() | Claim() | Recover():
-                if message.group not in self._seating.bases:
+                base = self._seating.bases.get(message.group)
+                if base is None or base.config.number != message.number:
                     self._reply(sender, message, Stranger(), step)
             case _:
                 pass

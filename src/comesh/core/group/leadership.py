@@ -68,7 +68,8 @@ class Leadership:
         known = record if isinstance(record, GroupRecord) else GroupRecord()
         era = Era(replica.config.number, self.ballot)
         replica.append((GroupRecord(era, known.eras),), self.ballot, step)
-        replica.tell("lossy", step, "f+1 members or more lost power: the last updates may be lost")
+        why = "an operator had it go on alone" if replica.forced else "f+1 members or more lost power"
+        replica.tell("lossy", step, f"{why}: the last updates may be lost")
 
     def _send_sync(self, step: Step) -> None:
         replica = self._replica
@@ -144,7 +145,7 @@ class Leadership:
     def _count(self, step: Step) -> None:
         """The number that f+1 members have, this one included."""
         replica = self._replica
-        f = replica.config.f
+        f = replica.quorum - 1
         if len(self._acked) < f:
             return
         others = sorted(self._acked.values(), reverse=True)
@@ -180,7 +181,7 @@ class Leadership:
 
     def _renew_lease(self, step: Step) -> None:
         replica = self._replica
-        f = replica.config.f
+        f = replica.quorum - 1
         if self.serving is None:
             return
         if f == 0:
@@ -241,7 +242,7 @@ class Leadership:
     def _on_touch_due(self, step: Step) -> None:
         replica = self._replica
         if replica.host.unable or step.now_ms - self._leased_ms > replica.settings.commit_giveup_ms:
-            if replica.peers or replica.host.unable:
+            if replica.quorum > 1 or replica.host.unable:
                 self.give_up(step)
                 return
         self.touch(step)

@@ -125,6 +125,8 @@ class Replica:
         self.nonce = 0
         self.election: "Election | None" = None
         self.leadership: "Leadership | None" = None
+        self.forced = False
+        """An operator told this member to go on alone."""
         self.not_whole_since_ms: float | None = None
         """Since when f+1 members are known not to be whole."""
         self.deadlines = Deadlines(Timer("group", "due", self.mark))
@@ -139,6 +141,11 @@ class Replica:
     def era(self) -> Era:
         record = self.ledger.records.get("group")
         return record.era if isinstance(record, GroupRecord) else FIRST_ERA
+
+    @property
+    def quorum(self) -> int:
+        """How many members, this one included, decide."""
+        return 1 if self.forced else self.config.quorum
 
     @property
     def serving(self) -> Serving | None:
@@ -243,6 +250,14 @@ class Replica:
         self.deadlines.clear("suspicion")
         self.leader = None
         self.host.elect(self, step)
+
+    def force(self, step: Step) -> None:
+        """Lead alone, in a new era, and hand off to a config that has a quorum."""
+        if self.leadership is None:
+            self.follow(step)
+            self.deadlines.clear("suspicion", "recover")
+            self.forced = True
+            self.host.elect(self, step)
 
     def on_member_dead(self, step: Step) -> None:
         """Membership changed its mind about somebody: is it the leader?"""
@@ -508,7 +523,9 @@ class Replica:
 
     def _on_recover(self, rank: int, recover: Recover, step: Step) -> None:
         leadership = self.leadership
-        if leadership is not None and self.role is Role.SERVING:
+        if leadership is not None:
+            # Also while it still syncs: what f+1 promised to follow holds whatever this member acknowledged,
+            # and after an outage nobody else could make it whole.
             if leadership.ballot >= recover.promised:
                 body = self.state_for(NO_BALLOT, 0, recover.nonce, leadership.ballot, step)
                 self.send(rank, body, step)

@@ -50,12 +50,13 @@ def next_config(
         group, leadership.began_wall_ms, epoch_ms
     )
     adopts = newest.version > config.version
-    if not (crossed or adopts or _is_short(replica, leadership, living, step)):
+    if not (crossed or adopts or replica.forced or _is_short(replica, leadership, living, step)):
         return None
     epoch = config.epoch + crossed
     alive = [node for node in living if node not in left_out]
     members = newest.selector.select(group, epoch, alive, table)
-    if not crossed and not adopts and set(members) == set(config.nodes) and not _unseated(replica, living, step):
+    same = set(members) == set(config.nodes) and not _unseated(replica, living, step)
+    if same and not (crossed or adopts or replica.forced):
         return None
     return Config(
         group=group,
