@@ -1,0 +1,178 @@
+"""The checks on real nodes: a sound protocol breaks nothing, and each rule that is taken out of it shows."""
+
+from collections.abc import Callable
+
+import pytest
+
+from comesh.core.devices import calls, locks
+from comesh.core.effects import CommandDevice
+from comesh.core.group.leadership import Leadership
+from comesh.core.ids import NodeId
+from comesh.core.plan import SelectionSettings
+from comesh.core.program import ProtocolSettings
+from comesh.core.records import DeviceRecord, RunRecord, run_key
+from comesh.core.routines import runs
+from comesh.core.routines.triggers import Triggers
+from comesh.core.step import Step
+from comesh.sim.checks import Checks, Promise
+from comesh.sim.faults import Fault, Kill, Pause, Restart, Schedule
+from comesh.sim.simulation import Simulation
+from comesh.sim.topology import Shape, make_topology
+from comesh.sim.workloads import contention_workload
+
+
+def simulate(*faults: Fault, seconds: float = 20.0, seed: int = 1) -> Checks:
+    """Eight nodes, and twelve routines that want the same five devices."""
+    topology = make_topology(Shape.GRID, devices=12, smart=0.7, seed=seed)
+    workload = contention_workload(
+        topology,
+        SelectionSettings(f=1, seed=seed, cluster_size=6),
+        ProtocolSettings(epoch_ms=15_000),
+        seed=seed,
+        routines=12,
+        contended=5,
+    )
+    simulation = Simulation(
+        topology,
+        seed=seed,
+        devices=workload.devices,
+        program=workload.program,
+        faults=Schedule(faults),
+        joined=True,
+    )
+    checks = Checks.attach(simulation.world, workload.program)
+    progress = checks.progress(60_000.0)
+    progress.begin(0.0)
+    simulation.run(seconds=seconds)
+    progress.judge(simulation.world.now_ms)
+    checks.finish()
+    return checks
+
+
+def told(checks: Checks) -> str:
+    return "\n".join(str(violation) for violation in checks.violations[:2])
+
+
+def test_a_sound_protocol_breaks_nothing() -> None:
+    nodes = sorted(make_topology(Shape.GRID, devices=12, smart=0.7, seed=1).nodes)
+    faults: list[Fault] = []
+    for number, node in enumerate(nodes[:5]):
+        at_ms = 6000.0 + 7000.0 * number
+        faults += [Kill(at_ms=at_ms, node=node), Restart(at_ms=at_ms + 3000.0, node=node)]
+        faults.append(Pause(at_ms=at_ms + 1000.0, node=nodes[-1], for_ms=2500.0))
+    checks = simulate(*faults, seconds=50.0)
+    assert checks.violations == [], told(checks)
+    assert checks.losses == []
+    assert checks.locks.acts > 50
+    assert all(history.number > 0 for history in checks.histories.groups.values())
+    assert any(len(history.known) > 2 for history in checks.histories.groups.values()), "handoffs"
+    assert any(len(history.reigns) > len(history.known) for history in checks.histories.groups.values())
+
+
+def _commits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader counts an update as committed when it has written it itself."""
+    count = Leadership._count
+
+    def alone(self: Leadership, step: Step) -> None:
+        count(self, step)
+        number = self._replica.ledger.number
+        if self.serving is not None and number > self.committed:
+            self._commit(number, step)
+
+    monkeypatch.setattr(Leadership, "_count", alone)
+
+
+def _executes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run does not wait for its locks."""
+    monkeypatch.setattr(runs, "holds_all", lambda run: True)
+
+
+def _loses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is over is forgotten."""
+
+    def forget(self: runs.Runs, run: RunRecord, step: Step) -> None:
+        self.serving.drop(run_key(run.run.routine))
+
+    monkeypatch.setattr(runs.Runs, "_end", forget)
+
+
+def _commands_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs execute at once, and devices do not care who holds them."""
+    _executes_at_once(monkeypatch)
+    on_command = calls.Calls.on_command
+
+    def careless(self: calls.Calls, command: object, letter: object, sender: NodeId, step: Step) -> None:
+        self._serving.do(
+            CommandDevice(
+                command.device,  # type: ignore[attr-defined]
+                self._serving.next_call(),
+                command.command,  # type: ignore[attr-defined]
+                command.argument,  # type: ignore[attr-defined]
+                run=command.run,  # type: ignore[attr-defined]
+                attempt=command.attempt,  # type: ignore[attr-defined]
+                step=command.step,  # type: ignore[attr-defined]
+            )
+        )
+        on_command(self, command, letter, sender, step)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(calls.Calls, "on_command", careless)
+
+
+def _fires_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clause fires whenever it is looked at and true."""
+    look = Triggers._look_at_clause
+
+    def eager(self: Triggers, routine: str, step: Step) -> None:
+        look(self, routine, step)  # type: ignore[arg-type]
+        self._runs.fire(self._routines[routine], "again", step)  # type: ignore[index]
+
+    monkeypatch.setattr(Triggers, "_look_at_clause", eager)
+
+
+def _never_grants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device is never taken to be quiet, so that nobody gets it."""
+
+    def busy(record: DeviceRecord) -> bool:
+        return False
+
+    monkeypatch.setattr(locks, "is_quiet", busy)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "promise", "seconds"),
+    [
+        (_commits_alone, Promise.QUORUM, 15.0),
+        (_executes_at_once, Promise.SAFETY, 15.0),
+        (_loses_ends, Promise.NO_LOSS, 15.0),
+        (_commands_without_locks, Promise.NO_STRAY, 15.0),
+        (_fires_again, Promise.FIRED_ONCE, 15.0),
+        (_never_grants, Promise.PROGRESS, 80.0),
+    ],
+)
+def test_a_rule_that_is_missing_shows(
+    break_it: Callable[[pytest.MonkeyPatch], None],
+    promise: Promise,
+    seconds: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    break_it(monkeypatch)
+    checks = simulate(seconds=seconds)
+    assert promise in {violation.promise for violation in checks.violations}
+
+
+def test_a_run_is_the_same_with_and_without_checks() -> None:
+    """They only listen: what nodes do does not depend on them."""
+    topology = make_topology(Shape.GRID, devices=12, smart=0.7, seed=3)
+    selection = SelectionSettings(f=1, seed=3, cluster_size=6)
+    workload = contention_workload(topology, selection, ProtocolSettings(), seed=3, routines=6)
+    logs = []
+    for attached in (True, False):
+        simulation = Simulation(
+            topology, seed=3, devices=workload.devices, program=workload.program, joined=True
+        )
+        if attached:
+            Checks.attach(simulation.world, workload.program)
+        simulation.run(seconds=15.0)
+        logs.append((simulation.world.devices.log, simulation.world.engine.handled))
+    assert logs[0] == logs[1]
+    assert logs[0][0]
