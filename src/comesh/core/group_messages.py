@@ -198,6 +198,17 @@ class Probed(_Body, frozen=True, tag=22):
     error: str | None
 
 
+class Unseated(_Body, frozen=True, tag=23):
+    """I was Ready for that config, but never started in it."""
+
+
+class SeatGiven(_Body, frozen=True, tag=24):
+    """That config came to be: this is it. The receiver has acknowledged nothing in it, and knows so: it may
+    promise, and gets the state from the leader that is elected."""
+
+    config: Config
+
+
 Body = (
     Ask
     | Answer
@@ -221,6 +232,8 @@ Body = (
     | Stranger
     | Probe
     | Probed
+    | Unseated
+    | SeatGiven
 )
 
 

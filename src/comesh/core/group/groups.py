@@ -43,10 +43,12 @@ from comesh.core.group_messages import (
     Probed,
     Ready,
     Recover,
+    SeatGiven,
     Start,
     State,
     Stranger,
     Sync,
+    Unseated,
     Update,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
@@ -289,6 +291,8 @@ class Groups:
                 self._on_unknown(sender, message, step)
             case Probe() | Probed():
                 self._on_probe(sender, body, replica, step)
+            case Unseated():
+                self.send(sender, replica, SeatGiven(replica.config), step)
             case Stranger():
                 rank = replica.config.rank_of(sender)
                 if rank is not None and not self._sits(replica, rank, message.store):
@@ -317,14 +321,21 @@ class Groups:
             case State():
                 kept = self._seating.install_from(body, step)
                 if kept is not None:
-                    replica = self._seat(Replica(self, kept, self._settings(kept.config)), step)
-                    replica.begin(step, restarted=True)
+                    self._seat(Replica(self, kept, self._settings(kept.config)), step).begin(
+                        step, restarted=True
+                    )
             case Sync() | Update():
                 self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
             case Ask() | Claim() | Recover():
                 base = self._seating.bases.get(message.group)
-                if base is None or base.config.number != message.number:
-                    self._reply(sender, message, Stranger(), step)
+                is_mine = base is not None and base.config.number == message.number
+                self._reply(sender, message, Unseated() if is_mine else Stranger(), step)
+            case SeatGiven():
+                kept = self._seating.take(body.config, step)
+                if kept is not None:
+                    self._seat(Replica(self, kept, self._settings(kept.config)), step).begin(
+                        step, restarted=True
+                    )
             case _:
                 pass
 

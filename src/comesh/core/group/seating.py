@@ -14,7 +14,7 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, Image, KeptConfig, Promised, StateTaken
 from comesh.core.program import Program
 from comesh.core.records import HandoffRecord, Record
-from comesh.core.stamps import OPENING, Ballot
+from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
 from comesh.core.step import Step
 
 
@@ -118,6 +118,17 @@ class Seating:
             return None
         self.drop(state.config.group, step)
         return keep(state.config, self.store, state.records, state.number, state.ballot, step)
+
+    def take(self, config: Config, step: Step) -> KeptConfig | None:
+        """Sit in a config that this node was Ready for, without having its first state: it counts below every
+        state that was ever accepted there."""
+        rank = config.rank_of(self._own)
+        base = self.bases.get(config.group)
+        if rank is None or config.seats[rank].store != self.store or base is None:
+            return None
+        ledger = base.ledger
+        self.drop(config.group, step)
+        return keep(config, self.store, ledger.snapshot(), ledger.number, NO_BALLOT, step)
 
     def drop(self, group: GroupId, step: Step) -> None:
         """Another config was chosen, or this one is installed."""
