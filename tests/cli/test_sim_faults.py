@@ -55,3 +55,12 @@ def test_only_what_was_written_is_overwritten(tmp_path: Path) -> None:
     assert "both name" in run(*quick, "--write-faults", new, "--trace", new, code=2)
     nowhere = str(tmp_path / "no" / "such")
     assert f"cannot write {nowhere}" in run(*quick, "--write-faults", nowhere, code=2).replace("- ", "-")
+
+
+def test_presses_are_drawn_where_there_are_buttons() -> None:
+    office = str(Path(__file__).parents[2] / "examples" / "office.yaml")
+    drawn = json.loads(run("sim", office, "--minutes", "1", "--random", "press=20", "--json"))["faults"]
+    assert {fault["fault"] for fault in drawn} == {"press"}
+    result = CliRunner().invoke(app, [*SMALL, "--random", "press=20"])
+    assert result.exit_code == 0
+    assert "this mesh has no event devices" in result.stderr

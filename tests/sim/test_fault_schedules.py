@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.values import Value
 from comesh.sim.fault_files import FIELDS as FILE_FIELDS
 from comesh.sim.fault_files import KINDS, markdown_table, parse_faults, parse_schedule, written_names
 from comesh.sim.faults import (
@@ -20,6 +21,7 @@ from comesh.sim.faults import (
     Fault,
     Partition,
     Pause,
+    Press,
     Restart,
     Schedule,
     ScheduleError,
@@ -79,6 +81,14 @@ def test_round_trip(faults: list[Fault]) -> None:
     assert parse_schedule(schedule.to_yaml()) == schedule
     assert parse_schedule(schedule.to_json()) == schedule
     assert len(schedule.describe()) == len(faults)
+
+
+def test_long_texts_read_back_the_same() -> None:
+    values: dict[str, Value] = {f"a{number}": False for number in range(9)} | {
+        "text": "0\U00010000" + "0 0" * 40
+    }
+    schedule = Schedule((Press(at_ms=0.0, device=DeviceId("a"), values=values),))
+    assert parse_schedule(schedule.to_yaml()) == schedule
 
 
 def test_every_fault_has_a_name_of_its_own() -> None:

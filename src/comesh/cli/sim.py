@@ -156,7 +156,7 @@ def sim(
         run_ms = minutes * 60_000.0
         written = FaultsFile((), ()) if faults is None else _read_faults(faults, run_ms)
         schedule = written.schedule + _crashing(mesh.topology, crash, run_ms, seed)
-        schedule += _drawn(mesh.topology, random or [], run_ms, seed)
+        schedule += _drawn(mesh, random or [], run_ms, seed)
         report = _run(mesh, settings, schedule, outputs, minutes=minutes, seed=seed, joined=joined)
     except ScheduleError as error:
         fail(_located(error, faults, written))
@@ -273,7 +273,7 @@ def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Sched
     return crashes(nodes, first_ms=run_ms / 4, every_ms=run_ms / 2 / max(1, count))
 
 
-def _drawn(topology: Topology, wanted: list[str], run_ms: float, seed: int) -> Schedule:
+def _drawn(mesh: _Mesh, wanted: list[str], run_ms: float, seed: int) -> Schedule:
     per_minute: dict[FaultClass, float] = {}
     for text in wanted:
         name, _, rate = text.partition("=")
@@ -282,10 +282,13 @@ def _drawn(topology: Topology, wanted: list[str], run_ms: float, seed: int) -> S
         except ValueError:
             known = ", ".join(FaultClass)
             fail(f"--random {text}: expected CLASS=FAULTS_PER_MINUTE, such as crash=2; classes: {known}")
-    if per_minute.get(FaultClass.POWER) and not topology.power_domains:
+    if per_minute.get(FaultClass.POWER) and not mesh.topology.power_domains:
         err.print("warning: --random power: this mesh has no power domains, so none is drawn")
+    event_devices = [device for device, spec in mesh.devices.items() if spec.event]
+    if per_minute.get(FaultClass.PRESS) and not event_devices:
+        err.print("warning: --random press: this mesh has no event devices, so none is drawn")
     wishes = RandomFaults(run_ms=run_ms, quiet_ms=run_ms * _QUIET_SHARE, per_minute=per_minute)
-    return random_schedule(topology, wishes, seed)
+    return random_schedule(mesh.topology, wishes, seed, event_devices)
 
 
 def _rate(text: str) -> float:

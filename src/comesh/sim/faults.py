@@ -292,7 +292,7 @@ def yaml_format() -> YAML:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it is annotated as None
-    yaml.width = 110
+    yaml.width = 1 << 30  # folded, some quoted texts would not read back the same
     yaml.allow_unicode = False
     return yaml
 
