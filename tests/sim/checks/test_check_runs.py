@@ -227,8 +227,6 @@ def routine(**fields: object) -> RoutineRecord:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (routine(truth=False), routine(truth=True)),
-        (routine(truth=True, true_since_ms=1.0), routine(truth=True)),
         (routine(instant_ms=1.0), routine(instant_ms=2.0)),
         (routine(marks={"b": 1}), routine(marks={"b": 2})),
         (routine(requests=(("q", B),)), routine(requests=(("q", B), ("q2", A)))),
@@ -243,6 +241,14 @@ def test_what_fires_is_committed_with_the_firing(before: RoutineRecord, after: R
     told.commit(3.0, after, run(A2, Stage.ACQUIRING_LOCKS))
     told.trace(3.0, A, "finished")
     assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_a_clause_may_fire_and_be_false_again_in_one_entry() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(truth=False))
+    told.commit(2.0, routine(truth=False), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == []
 
 
 def test_a_firing_without_its_routine() -> None:

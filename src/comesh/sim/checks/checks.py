@@ -91,6 +91,7 @@ class Checks:
             raises=raises,
         )
         world.observers.append(checks.observe)
+        world.writers.append(checks.proposals.on_written)
         return checks
 
     def observe(self, now_ms: float, node: NodeId, observation: Observation) -> None:

@@ -88,6 +88,8 @@ class GroupHistory:
         self.era = FIRST_ERA
         self.reported: set[Era] = set()
         """Eras whose beginning was told."""
+        self.alone: set[int] = set()
+        """Configs in which an operator had one member go on without a quorum."""
         self.known: dict[int, Config] = {}
         self.ended: dict[int, Handoff] = {}
         self.servers: dict[tuple[int, Ballot], tuple[NodeId, int]] = {}
@@ -256,7 +258,9 @@ class Histories:
         self, at_ms: float, history: GroupHistory, told: Committed | LeaderChanged, mark: int
     ) -> None:
         """What is committed, or served, was written by f+1 members; what a group began with, by nobody."""
-        lacking = self._lacking(told.config, mark, told.ballot, told.number) if told.number else ()
+        if not told.number or mark in history.alone:
+            return
+        lacking = self._lacking(told.config, mark, told.ballot, told.number)
         if lacking:
             what = f"{told.number} counts as committed under ballot {told.ballot}, but is not on the disks of"
             what = f"{what} {', '.join(lacking)}"
@@ -275,6 +279,8 @@ class Histories:
         mark = history.mark_of(told.config)
         if told.state == "lossy":
             history.reported.add(told.era)
+            if "operator" in told.why:
+                history.alone.add(mark)
             return
         if told.state in ("serving", "handing off"):
             self._begin(at_ms, node, history, told, mark)

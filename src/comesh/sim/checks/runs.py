@@ -7,8 +7,9 @@ A firing is committed as the live run of its routine or as one that waits; from 
 ending. The end is in the routine's record; where one entry ends several, or their routine was removed, in
 their traces, which come right after the commit.
 
-What fires is committed with it: a clause that became true (or stayed so), an instant, an event's mark,
-a request. A firing that none of them explains, or a second one by the same, is one too many.
+What fires is committed with it: an instant, an event's mark, a request. A firing that none of them explains,
+or a second one by the same, is one too many. A clause may become true and false again within one entry, so
+that of routines with a clause only requests are judged.
 """
 
 from collections import OrderedDict
@@ -25,6 +26,8 @@ from comesh.sim.checks.violation import Promise, Verdicts
 KEPT_ENDED: Final = 20_000
 """Ended runs that are remembered, so that none comes back."""
 KEPT_REQUESTS: Final = 20_000
+MOST_CAUSES: Final = 1_000_000
+"""Of a clause: any number."""
 ENDS: Final = ("finished", "failed", "dropped")
 """The last word of a run's trace."""
 
@@ -256,6 +259,8 @@ def _routine(record: Record | None) -> RoutineRecord | None:
 
 def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
     """How many firings the change of a routine's record explains."""
+    if after.truth is not None:
+        return MOST_CAUSES
     if before is None or before.birth != after.birth:
         before = RoutineRecord(after.routine, after.birth)
     was = before.marks
@@ -263,9 +268,7 @@ def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
     known = {request for request, _ in before.requests}
     requests = sum(request not in known for request, _ in after.requests)
     instant = after.instant_ms != before.instant_ms
-    stayed = before.true_since_ms is not None and after.true_since_ms is None
-    true = bool(after.truth) and (after.truth != before.truth or stayed)
-    return events + requests + instant + true
+    return events + requests + instant
 
 
 def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
