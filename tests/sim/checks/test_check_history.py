@@ -92,11 +92,13 @@ def test_a_commit_by_another_than_the_leader_of_the_ballot() -> None:
 
 
 def test_a_restarted_leader_goes_on_with_its_ballot() -> None:
-    lives = {"n1": 1}
-    told = Told(Checks([], life_of=lambda node: lives[node]))
+    started_ms = 0.0
+    told = Told(Checks([], runs_since=lambda node, since_ms: started_ms <= since_ms))
     told.lead(0.0, "n1")
     told.commit(1.0, ONE)
-    lives["n1"] = 2
+    told.commit(2.0, held("d1", R1))
+    assert told.promises == []
+    started_ms = 5.0
     told.lead(10.0, "n1")
     assert told.promises == [Promise.ONE_HISTORY]
 

@@ -302,7 +302,7 @@ def quiet(told: Told, *groups: str, dead: str = "") -> Progress:
         checks.runs,
         checks.locks,
         groups=[GroupId(group) for group in groups],
-        is_alive=lambda node, life: node != dead,
+        runs_since=lambda node, since_ms: node != dead,
         bound_ms=1000.0,
     )
     progress.begin(100.0)
@@ -390,7 +390,7 @@ def test_a_handoff_within_the_bound_is_no_gap() -> None:
 
 
 def test_the_groups_of_a_program_are_known() -> None:
-    told = Told(Checks([], is_alive=lambda node, life: True))
+    told = Told(Checks([]))
     told.checks.groups = (GroupId("g"),)
     progress = told.checks.progress(1000.0)
     progress.begin(0.0)

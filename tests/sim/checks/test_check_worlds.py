@@ -8,6 +8,7 @@ import pytest
 from comesh.core.devices import calls, locks
 from comesh.core.effects import CommandDevice
 from comesh.core.group.leadership import Leadership
+from comesh.core.group.replica import Replica
 from comesh.core.ids import NodeId
 from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
@@ -17,10 +18,12 @@ from comesh.core.routines.triggers import Triggers
 from comesh.core.step import Step
 from comesh.core.work_messages import Command, Fire, Letter
 from comesh.sim.checks import Checks, Promise
-from comesh.sim.faults import Fault, Kill, Pause, Restart, Schedule
+from comesh.sim.checks.lives import Lives
+from comesh.sim.faults import Fault, Kill, Partition, Pause, Restart, Schedule
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import contention_workload, routine_name
+from comesh.sim.world import WorldSettings
 
 
 def simulate(*faults: Fault, seconds: float = 20.0, seed: int = 1) -> Checks:
@@ -157,6 +160,46 @@ def test_a_rule_that_is_missing_shows(
     break_it(monkeypatch)
     checks = simulate(seconds=seconds)
     assert promise in {violation.promise for violation in checks.violations}
+
+
+def test_lives_are_told_apart() -> None:
+    topology = make_topology(Shape.GRID, devices=4, smart=1.0, seed=1)
+    simulation = Simulation(topology, seed=1, settings=WorldSettings(start_spread_ms=0.0))
+    world, node = simulation.world, sorted(topology.nodes)[0]
+    lives = Lives(world)
+    simulation.run(seconds=1.0)
+    assert lives.runs_since(node, 500.0)
+    world.kill(world.machines[node])
+    assert not lives.runs_since(node, 500.0)
+    world.start(world.machines[node])
+    assert not lives.runs_since(node, 500.0)
+    assert lives.runs_since(node, 1000.0)
+    simulation.run(seconds=1.0)
+    assert world.copy_card(node) is not None
+    assert lives.runs_since(node, 1000.0)
+    world.kill(world.machines[node])
+    assert not lives.runs_since(node, 1000.0)
+    assert lives.runs_since(node, 2000.0), "the copy goes on under its name"
+
+
+def _forgets_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member follows whoever speaks, and keeps no lease."""
+    monkeypatch.setattr(Replica, "_is_outdated", lambda self, ballot: False)
+    monkeypatch.setattr(Replica, "lease_left_ms", lambda self, rank, step: 0.0)
+
+
+def test_forgotten_promises_make_two_histories(monkeypatch: pytest.MonkeyPatch) -> None:
+    _forgets_promises(monkeypatch)
+    broken: set[Promise] = set()
+    for seed in (3, 4, 6):
+        nodes = sorted(make_topology(Shape.GRID, devices=12, smart=0.7, seed=seed).nodes)
+        faults: list[Fault] = []
+        for number in range(12):
+            at_ms, node = 5000.0 + 3500.0 * number, nodes[(3 * number + seed) % len(nodes)]
+            faults.append(Partition(at_ms=at_ms, sources=(node,), for_ms=3000.0))
+        checks = simulate(*faults, seconds=50.0, seed=seed)
+        broken |= {violation.promise for violation in checks.violations}
+    assert broken & {Promise.ONE_HISTORY, Promise.INHERITANCE}
 
 
 def test_a_run_is_the_same_with_and_without_checks() -> None:

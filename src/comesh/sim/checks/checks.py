@@ -14,8 +14,9 @@ from comesh.core.stamps import RunId
 from comesh.sim.checks.chronicle import Chronicle
 from comesh.sim.checks.disks import Disks, Lacking, nobody
 from comesh.sim.checks.history import Histories
+from comesh.sim.checks.lives import Lives, RunsSince, always
 from comesh.sim.checks.locks import Locks
-from comesh.sim.checks.progress import IsAlive, Progress
+from comesh.sim.checks.progress import Progress
 from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.runs import Runs
 from comesh.sim.checks.violation import BrokenPromiseError, Loss, Promise, Violation
@@ -26,14 +27,6 @@ MOST_VIOLATIONS: Final = 100
 """Further ones are only counted: one fault shows in many ways."""
 
 
-def _first_life(_: NodeId) -> int:
-    return 0
-
-
-def _lives_on(_: NodeId, __: int) -> bool:
-    return True
-
-
 class Checks:
     """`violations` and `losses` say what was found. raises: the first violation ends the run, as an error."""
 
@@ -42,8 +35,7 @@ class Checks:
         log: Sequence[Acted],
         programs: Iterable[Program] = (),
         *,
-        life_of: Callable[[NodeId], int] = _first_life,
-        is_alive: IsAlive = _lives_on,
+        runs_since: RunsSince = always,
         lacking: Lacking = nobody,
         raises: bool = False,
     ) -> None:
@@ -56,7 +48,7 @@ class Checks:
             genesis |= program.plan.genesis
             self.groups = tuple(sorted(program.plan.genesis))
         self._raises = raises
-        self._is_alive = is_alive
+        self._runs_since = runs_since
         self._log = log
         self._read = len(log)
         self._chronicle = Chronicle()
@@ -68,7 +60,7 @@ class Checks:
             self.proposals,
             (self.runs, self.locks),
             genesis=genesis,
-            life_of=life_of,
+            runs_since=runs_since,
             lacking=lacking,
         )
         self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
@@ -83,10 +75,7 @@ class Checks:
         checks = cls(
             world.devices.log,
             programs,
-            life_of=lambda node: world.machines[node].starts,
-            is_alive=lambda node, life: (
-                world.machines[node].process is not None and world.machines[node].starts == life
-            ),
+            runs_since=Lives(world).runs_since,
             lacking=Disks(world.machines).lacking,
             raises=raises,
         )
@@ -107,7 +96,7 @@ class Checks:
             self.runs,
             self.locks,
             groups=self.groups,
-            is_alive=self._is_alive,
+            runs_since=self._runs_since,
             bound_ms=bound_ms,
         )
 

@@ -11,7 +11,7 @@ serve, long after a higher ballot did, and must then fit the history below that 
 A reported lossy election cuts the history back to what its leader has. That is a loss, not a violation.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
 from comesh.core.effects import Committed, LeaderChanged
@@ -22,6 +22,7 @@ from comesh.core.records import Entry, Gone, HandoffRecord, Record
 from comesh.core.stamps import FIRST_ERA, Ballot, Era, Fence, RunId
 from comesh.sim.checks.chronicle import name_of
 from comesh.sim.checks.disks import Lacking, nobody
+from comesh.sim.checks.lives import RunsSince, always
 from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.violation import Loss, Promise, Verdicts
 
@@ -71,7 +72,6 @@ class Leader(NamedTuple):
     mark: int
     ballot: Ballot
     since_ms: float
-    life: int
 
 
 class GroupHistory:
@@ -92,7 +92,8 @@ class GroupHistory:
         """Configs in which an operator had one member go on without a quorum."""
         self.known: dict[int, Config] = {}
         self.ended: dict[int, Handoff] = {}
-        self.servers: dict[tuple[int, Ballot], tuple[NodeId, int]] = {}
+        self.servers: dict[tuple[int, Ballot], tuple[NodeId, float]] = {}
+        """Who leads, and since when."""
         self.reigns: dict[Fence, int] = {}
         """Up to which number each leadership was seen to have committed; in order of fences."""
         self.entries: dict[int, Entry] = {}
@@ -164,13 +165,9 @@ class GroupHistory:
         return bool(self.reigns) and fence < next(reversed(self.reigns))
 
 
-def _no_life(_: NodeId) -> int:
-    return 0
-
-
 class Histories:
-    """All groups. genesis: the nodes of the first configs, where they are known; life_of: how often a node
-    has started; lacking: who has not written what is committed."""
+    """All groups. genesis: the nodes of the first configs, where they are known; runs_since: of which lives
+    there are; lacking: who has not written what is committed."""
 
     def __init__(
         self,
@@ -179,7 +176,7 @@ class Histories:
         followers: tuple[Follower, ...],
         *,
         genesis: dict[GroupId, tuple[NodeId, ...]] | None = None,
-        life_of: Callable[[NodeId], int] = _no_life,
+        runs_since: RunsSince = always,
         lacking: Lacking = nobody,
     ) -> None:
         self._verdicts = verdicts
@@ -187,7 +184,7 @@ class Histories:
         self._lacking = lacking
         self._followers = followers
         self._genesis = genesis or {}
-        self._life_of = life_of
+        self._runs_since = runs_since
         self.groups: dict[GroupId, GroupHistory] = {}
 
     def _group(self, group: GroupId) -> GroupHistory:
@@ -303,7 +300,7 @@ class Histories:
                 self._cut(at_ms, node, history, told)
             self._inherit(at_ms, node, history, told, mark)
         if serves and not history.is_late(fence):
-            history.leader = Leader(node, mark, told.ballot, at_ms, self._life_of(node))
+            history.leader = Leader(node, mark, told.ballot, at_ms)
 
     def _after_handoff(
         self, at_ms: float, node: NodeId, history: GroupHistory, told: LeaderChanged, mark: int
@@ -425,10 +422,9 @@ class Histories:
         self, at_ms: float, node: NodeId, history: GroupHistory, mark: int, ballot: Ballot
     ) -> None:
         """A ballot is led by one life of one node."""
-        life = (node, self._life_of(node))
-        first = history.servers.setdefault((mark, ballot), life)
-        if first != life:
-            after = "after a restart" if first[0] == node else f"as did {first[0]}"
+        first, since_ms = history.servers.setdefault((mark, ballot), (node, at_ms))
+        if first != node or not self._runs_since(node, since_ms):
+            after = "after a restart" if first == node else f"as did {first}"
             what = f"{node} leads with ballot {ballot} of {name_of(history.known[mark])}, {after}"
             self._broken(Promise.ONE_HISTORY, at_ms, history, what)
-            history.servers[mark, ballot] = life
+            history.servers[mark, ballot] = (node, at_ms)

@@ -6,19 +6,17 @@ firing that waits for the run before it is judged from when its own turn comes. 
 refused for as long as others want its devices; it is judged only once nobody else had them for that time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import GroupId
 from comesh.core.records import Stage
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.sim.checks.history import Histories
+from comesh.sim.checks.lives import RunsSince
 from comesh.sim.checks.locks import Locks
 from comesh.sim.checks.runs import LiveRun, Runs
 from comesh.sim.checks.violation import Promise, Verdicts
-
-IsAlive = Callable[[NodeId, int], bool]
-"""Whether that life of a node still runs."""
 
 
 class Progress:
@@ -30,7 +28,7 @@ class Progress:
         locks: Locks,
         *,
         groups: Iterable[GroupId],
-        is_alive: IsAlive,
+        runs_since: RunsSince,
         bound_ms: float,
     ) -> None:
         self._verdicts = verdicts
@@ -38,7 +36,7 @@ class Progress:
         self._runs = runs
         self._locks = locks
         self._groups = tuple(groups)
-        self._is_alive = is_alive
+        self._runs_since = runs_since
         self._bound_ms = bound_ms
         self._begun_ms = 0.0
         self._told: set[RunId | GroupId] = set()
@@ -71,7 +69,7 @@ class Progress:
         if leader is None:
             return history.left_ms
         # Nobody dies in a quiet phase, so who is dead now was so when it began.
-        return None if self._is_alive(leader.node, leader.life) else leader.since_ms
+        return None if self._runs_since(leader.node, leader.since_ms) else leader.since_ms
 
     def _allowed_ms(self, live: LiveRun) -> float | None:
         match live.stage:
