@@ -46,6 +46,7 @@ from comesh.core.events import (
     TimerFired,
 )
 from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.journal import JournalRecord
 from comesh.core.messages import Datagram, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.sim.device_calls import DeviceCalls
@@ -61,6 +62,7 @@ from comesh.sim.trace import Trace
 from comesh.sim.traffic import Lost, Parcel
 
 Observer = Callable[[float, NodeId, Observation], None]
+Writer = Callable[[float, NodeId, JournalRecord], None]
 NodeFactory = Callable[[NodeId], Steppable]
 
 _ARRIVAL: Final = int(Priority.ARRIVAL)
@@ -127,6 +129,8 @@ class World:
             self.engine, self.radio, topology, self.devices, self.give, seed=seed
         )
         self.observers: list[Observer] = []
+        self.writers: list[Writer] = []
+        """Told what is written to journals."""
         self.lives: list[Life] = []
         """What began and ended, in order of time: what observers' claims are judged by."""
         self.machines: dict[str, Machine] = {}
@@ -433,6 +437,8 @@ class World:
         disk = process.machine.disk
         if not disk.full:
             disk.write(effect.record, flush=effect.flush, now_ms=self.engine.now_ms)
+            for writer in self.writers:
+                writer(self.engine.now_ms, process.machine.node_id, effect.record)
             return True
         process.inbox.appendleft((JournalFailed(why="the disk is full"), None))
         self.engine.at(self.engine.now_ms, _ARRIVAL, self._wake, process.machine)
