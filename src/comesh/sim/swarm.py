@@ -25,7 +25,7 @@ PROGRESS_MS = 60_000.0
 SETTLED_MS = 12_000.0
 """The quiet phase ends this long after the last group came to be served; then runs are judged."""
 OPERATOR_MS = 20_000.0
-"""So long after the last fault an operator looks whether a group cannot come back by itself."""
+"""A group that nobody serves for so long after the last fault, and that has no quorum left, gets an operator."""
 SLICE_MS = 2000.0
 
 
@@ -67,6 +67,7 @@ class Swarm:
         self.world: World = self.simulation.world
         self.checks = Checks.attach(self.world, self.program)
         self._runs = self._commits = 0
+        self._unserved_ms: dict[GroupId, float] = {}
         self.world.observers.append(self._count)
         for asking in self.case.askings:
             self.world.engine.at(asking.at_ms, Priority.ARRIVAL, self._ask, asking)
@@ -111,8 +112,6 @@ class Swarm:
 
     def _recover_lost(self) -> None:
         """What an operator does about a group whose quorum is lost for good: have its newest member go on."""
-        if self.world.now_ms < BREAKING_MS + OPERATOR_MS:
-            return
         seated: dict[GroupId, list[Replica]] = {}
         for groups in self._groups():
             for replica in groups.replicas.values():
@@ -121,9 +120,11 @@ class Swarm:
         for group, replicas in sorted(seated.items()):
             newest = max(replica.config.number for replica in replicas)
             left = [replica for replica in replicas if replica.config.number == newest]
-            if group in served or any(replica.leadership for replica in left):
+            if group in served:
+                self._unserved_ms[group] = self.world.now_ms
                 continue
-            if len(left) < left[0].config.quorum:
+            unserved_ms = self.world.now_ms - self._unserved_ms.setdefault(group, self.world.now_ms)
+            if unserved_ms >= OPERATOR_MS and len(left) < left[0].config.quorum:
                 best = max(left, key=lambda replica: (replica.accepted, replica.ledger.number))
                 process = self.world.machines[best.host.own].process
                 if process is not None:

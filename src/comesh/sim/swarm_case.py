@@ -75,6 +75,8 @@ def draw(seed: int) -> tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]
         kind: draws.choice([0.0, 0.0, 0.0, 1.0] if kind in rare else [0.0, 0.0, 1.0, 2.0, 4.0])
         for kind in FaultClass
     }
+    if selection.f == 0:  # one disk is all there is of a group: what takes it takes the group
+        per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
     per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 15.0])
     wanted = RandomFaults(run_ms=BREAKING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
     case = Case(

@@ -149,7 +149,7 @@ def test_priority_goes_by_age_and_wounds_a_younger_holder_until_it_gives_back() 
     assert not bench.take(Wound)
 
 
-def test_an_older_holder_is_not_wounded_and_sequential_ones_only_after_long() -> None:
+def test_an_older_holder_is_not_wounded_and_sequential_ones_never_where_there_is_no_priority() -> None:
     bench = Bench()
     bench.lock(B, fired_ms=20.0)
     bench.lock(C, strategy=PRIORITY, fired_ms=30.0)
@@ -157,10 +157,8 @@ def test_an_older_holder_is_not_wounded_and_sequential_ones_only_after_long() ->
     assert not bench.take(Wound)
     bench.release(C)
     bench.lock(A, fired_ms=10.0)
-    bench.run(25_000)
+    bench.run(45_000)
     assert not bench.take(Wound)
-    bench.run(20_000)
-    assert bench.take(Wound)[0] == Wound(B, 1, LAMP)
 
 
 def test_old_holds_and_waiters_are_asked_about_and_freed_when_their_run_has_ended() -> None:

@@ -5,6 +5,7 @@ Rules:
 - the record of a device that the deployment no longer has is dropped when nothing of it is open.
 """
 
+from comesh.core.devices.lock_queue import is_quiet
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.records import DeviceRecord, Hold, Waiter, device_key
@@ -34,6 +35,12 @@ class Cluster:
     @property
     def is_occupied(self) -> bool:
         return bool(self._occupied)
+
+    @property
+    def is_in_flight(self) -> bool:
+        """A command is under way, or may still land."""
+        found = (self.find(device) for device in self._occupied)
+        return any(record is not None and not is_quiet(record) for record in found)
 
     def knows(self, device: DeviceId) -> bool:
         """It is a device of this group at this deployment version."""

@@ -1,16 +1,15 @@
 """The lock of one device: pure changes of its record (protocol, section 7).
 
 Who goes first:
-- without a `priority` run the queue is first come, first served. Sequential runs ask in one global order,
-  so they never wait for each other in a circle;
-- as soon as a `priority` run waits, the whole queue goes by age, (firing time, run): an older run is before
-  a younger one at every device, and a run keeps its firing time over all attempts, so each becomes the
-  oldest in the end and none starves;
-- a younger holder is asked to give back (`Wound`) for an older waiter at once if either is `priority`. Mixed
-  strategies leave circles that this does not cut (an older sequential run that waits for a younger one,
-  which waits for a priority run of an age between), and so does a queue that an outage lost. So any older
-  waiter may wound once it has waited long (`LONG_WAIT_PROBES` in locks.py). In a circle of waits somebody
-  waits for a younger run, so each circle is cut.
+- without `priority` runs the queue is first come, first served. Sequential runs ask in one global order, so
+  they never wait for each other in a circle;
+- *by age*: as soon as the deployment has a `priority` routine, every queue goes by (firing time, run), and
+  every older waiter asks a younger holder to give back (`Wound`), whatever their strategies. Wounding only
+  where one of the two is `priority` leaves circles: an old sequential run waits for a young one, that for a
+  priority run of an age between, and that for the old one. By age everybody waits for older runs only, a run
+  keeps its firing time over all attempts, and so each becomes the oldest in the end;
+- a group that lost updates goes by age too: the places of a batch in its queues may be lost one by one, and
+  then first come, first served can close a circle inside the group.
 
 One run of a routine is live at a time, so a queue has at most one waiter per routine: of two, the older is
 a ghost.
@@ -49,14 +48,14 @@ def waiter_of(record: DeviceRecord, routine: RoutineId) -> Waiter | None:
     return None
 
 
-def enqueued(record: DeviceRecord, new: Waiter) -> DeviceRecord:
+def enqueued(record: DeviceRecord, new: Waiter, *, by_age: bool) -> DeviceRecord:
     """In the place of an older request of its routine, or at its place in the queue."""
     old = waiter_of(record, new.run.routine)
     if old is None:
         queue = (*record.queue, new)
     else:
         queue = tuple(new if waiter is old else waiter for waiter in record.queue)
-    if any(waiter.strategy is Strategy.PRIORITY for waiter in queue):
+    if by_age or any(waiter.strategy is Strategy.PRIORITY for waiter in queue):
         queue = tuple(sorted(queue, key=age))
     return replace(record, queue=queue)
 
@@ -111,13 +110,12 @@ def _marked(record: DeviceRecord, run: RunId, attempt: int, known: Container[Rou
     return replace(record, released=kept)
 
 
-def to_wound(record: DeviceRecord, waiting_long: frozenset[RunId]) -> bool:
+def to_wound(record: DeviceRecord, *, by_age: bool) -> bool:
     """The holder is asked to give back: an older run waits for it."""
     hold = record.hold
     if hold is None:
         return False
     return any(
-        age(waiter) < age(hold)
-        and (Strategy.PRIORITY in (waiter.strategy, hold.strategy) or waiter.run in waiting_long)
+        age(waiter) < age(hold) and (by_age or Strategy.PRIORITY in (waiter.strategy, hold.strategy))
         for waiter in record.queue
     )

@@ -27,7 +27,7 @@ from comesh.core.devices.lock_queue import (
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.records import Call, DeviceRecord, Hold, Waiter
-from comesh.core.stamps import RunId
+from comesh.core.stamps import FIRST_ERA, RunId
 from comesh.core.step import Step
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
@@ -42,19 +42,15 @@ from comesh.core.work_messages import (
     Wound,
 )
 
-LONG_WAIT_PROBES = 3
-"""After this many `probe_after_ms` an older waiter wounds a younger holder whatever their strategies."""
-
 NeverLeft = Callable[[DeviceId, Call], bool]
 
 
 class _Vigil:
-    """How long a run has held or waited for a device, and when its group is asked about it."""
+    """A run that holds or waits for a device, and when its group is asked about it."""
 
-    __slots__ = ("ask_ms", "since_ms")
+    __slots__ = ("ask_ms",)
 
     def __init__(self, now_ms: float, after_ms: float) -> None:
-        self.since_ms = now_ms
         self.ask_ms = now_ms + after_ms
 
 
@@ -76,6 +72,8 @@ class Locks:
         self._wounded: dict[DeviceId, _Wounded] = {}
         self._grants: dict[tuple[RunId, int], tuple[GroupId | None, list[LockAnswer]]] = {}
         """Of this step, to be told together."""
+        strategies = (routine.strategy for routine in self._serving.program.routines.values())
+        self._by_age = Strategy.PRIORITY in strategies or self._serving.era > FIRST_ERA
 
     def begin(self, step: Step) -> None:
         for device in self._cluster.occupied:
@@ -110,7 +108,7 @@ class Locks:
             self._ask(device, hold)  # a routine has one live run: the holder is over, or will be found so
         waiter = Waiter(request.run, request.attempt, request.strategy, request.fired_ms, request.fence, home)
         if waiter_of(record, request.run.routine) != waiter:
-            self._cluster.put(enqueued(record, waiter))
+            self._cluster.put(enqueued(record, waiter, by_age=self._by_age))
         self.advance(device, step)
         record = self._cluster.find(device)
         hold = None if record is None else record.hold
@@ -206,7 +204,7 @@ class Locks:
             hold is None
             or not record.queue
             or not self._cluster.is_settled(record)
-            or not to_wound(record, self._waiting_long(device, step))
+            or not to_wound(record, by_age=self._by_age)
         ):
             if self._wounded.pop(device, None) is not None:
                 self._cluster.cancel_timer("wound", device, step)
@@ -221,11 +219,6 @@ class Locks:
         if home is not None:
             self._serving.mail(home, Wound(hold.run, hold.attempt, device))
         self._cluster.set_timer("wound", device, self._cluster.resend_ms(wounded.times), step)
-
-    def _waiting_long(self, device: DeviceId, step: Step) -> frozenset[RunId]:
-        long_ms = LONG_WAIT_PROBES * self._serving.settings.probe_after_ms
-        vigils = self._vigils.get(device, {})
-        return frozenset(run for run, vigil in vigils.items() if step.now_ms - vigil.since_ms >= long_ms)
 
     # -- runs that are not heard of ----------------------------------------------------------------------
 

@@ -43,6 +43,10 @@ class Devices:
     def busy(self) -> bool:
         return self._cluster.is_occupied
 
+    @property
+    def in_flight(self) -> bool:
+        return self._cluster.is_in_flight
+
     def begin(self, step: Step) -> None:
         self._cluster.drop_removed()
         self._calls.begin(step)

@@ -54,7 +54,9 @@ class Leadership:
         self.began_wall_ms = step.wall_ms
         if self.ballot != OPENING:
             replica.take(None, replica.ledger.number, self.ballot, step)
-        if self._lossy:
+        if self._lossy and "handoff" not in replica.ledger.records:
+            # With the handoff entry, which is flushed, everything before it is here: nothing can be lost, and
+            # nothing may follow it.
             self._begin_era(step)
         self._send_sync(step)
         self._schedule_resend(step)

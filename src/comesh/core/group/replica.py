@@ -45,7 +45,7 @@ from comesh.core.group_messages import (
 from comesh.core.ids import NodeId
 from comesh.core.journal import Appended, KeptConfig, Promised, StateTaken
 from comesh.core.program import Program, ProtocolSettings
-from comesh.core.records import Entry, GroupRecord
+from comesh.core.records import Entry, GroupRecord, HandoffRecord
 from comesh.core.stamps import FIRST_ERA, NO_BALLOT, Ballot, Era
 from comesh.core.step import Step
 
@@ -346,9 +346,11 @@ class Replica:
         self.acknowledge(rank, update.ballot, update.sent_ms, step)
 
     def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
-        """Accept the next entry: written before it is acknowledged."""
+        """Accept the next entry: written before it is acknowledged; the last one of a config flushed, so that
+        with it everything before is."""
         self.ledger.append(entry)
-        step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), self.settings.strict))
+        flush = self.settings.strict or isinstance(entry[0], HandoffRecord)
+        step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), flush))
 
     def acknowledge(self, rank: int, ballot: Ballot, sent_ms: float, step: Step) -> None:
         """Say that everything is written: this is also what gives the leader its lease."""
@@ -386,7 +388,8 @@ class Replica:
         self.opened_number = number
         self.accepted = ballot
         records = None if state is None else self.ledger.snapshot()
-        step.do(Persist(StateTaken(self.mark, ballot, number, records), self.settings.strict))
+        flush = self.settings.strict or "handoff" in self.ledger.records
+        step.do(Persist(StateTaken(self.mark, ballot, number, records), flush))
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):

@@ -27,6 +27,9 @@ from comesh.core.stamps import Ballot, Era, Fence, Stamp
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, Work
 
+LEAST_TIMER_MS = 1.0
+"""No timer fires in the instant that it is set: what is due by a rounding error would never be."""
+
 Then = Callable[[Step], None]
 _R = TypeVar("_R", bound=Record)
 
@@ -71,6 +74,11 @@ class Part(Protocol):
     @property
     def busy(self) -> bool:
         """Runs or locks are open: touch more often, so that a dead leader is noticed sooner."""
+        ...
+
+    @property
+    def in_flight(self) -> bool:
+        """A command is under way, or may still land: a new leader would have to wait for it in full."""
         ...
 
 
@@ -182,7 +190,7 @@ class Serving:
         """A timer of a part; it ends with this leadership."""
         timer = Timer(part, what, of, self.group)
         self._timers[timer] = None
-        step.set_timer(timer, after_ms)
+        step.set_timer(timer, max(after_ms, LEAST_TIMER_MS))
 
     def cancel_timer(self, part: str, what: str, of: str | int, step: Step) -> None:
         timer = Timer(part, what, of, self.group)
@@ -198,6 +206,10 @@ class Serving:
     @property
     def busy(self) -> bool:
         return any(part.busy for part in self.parts.values())
+
+    @property
+    def in_flight(self) -> bool:
+        return any(part.in_flight for part in self.parts.values())
 
     @property
     def committed(self) -> int:

@@ -2,7 +2,9 @@
 
 The clock only proposes: a leader looks whether its wall clock has crossed a boundary since it began to serve,
 and then counts the epoch up by one. So a clock that was set forward costs at most one handoff, epochs never go
-back, and never run ahead of the clock by more than the boundaries it showed. Groups are staggered by hash.
+back, and never run ahead of the clock by more than the boundaries it showed. Groups are staggered by hash. An
+epoch is prolonged, by one at most, while a command is under way: the next leader would have to wait until it can
+not land any more, counted from its own beginning.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,9 +48,7 @@ def next_config(
     if group not in newest.plan.genesis:
         return None  # its cluster is gone from the deployment: it serves what is left to its end
     epoch_ms = newest.settings.epoch_ms
-    crossed = clock_epoch(group, step.wall_ms, epoch_ms) > clock_epoch(
-        group, leadership.began_wall_ms, epoch_ms
-    )
+    crossed = _is_epoch_over(replica, leadership, epoch_ms, step)
     adopts = newest.version > config.version
     if not (crossed or adopts or replica.forced or _is_short(replica, leadership, living, step)):
         return None
@@ -66,6 +66,15 @@ def next_config(
         lease_ms=newest.settings.lease_ms,
         version=newest.version,
     )
+
+
+def _is_epoch_over(replica: Replica, leadership: Leadership, epoch_ms: float, step: Step) -> bool:
+    """The clock has crossed a boundary; while a command is under way, a second one."""
+    group = replica.config.group
+    began = clock_epoch(group, leadership.began_wall_ms, epoch_ms)
+    crossings = clock_epoch(group, step.wall_ms, epoch_ms) - began
+    serving = leadership.serving
+    return crossings > (1 if serving is not None and serving.in_flight else 0)
 
 
 def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeId], step: Step) -> bool:

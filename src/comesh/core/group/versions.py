@@ -60,6 +60,10 @@ class Deployments:
         return False
 
     @property
+    def in_flight(self) -> bool:
+        return False
+
+    @property
     def _current(self) -> int:
         record = self._serving.get("document", DocumentRecord)
         return self._serving.config.version if record is None else record.version

@@ -79,3 +79,7 @@ class Routines:
     @property
     def busy(self) -> bool:
         return bool(self._serving.all(RunRecord))
+
+    @property
+    def in_flight(self) -> bool:
+        return False
