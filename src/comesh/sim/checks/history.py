@@ -98,6 +98,8 @@ class GroupHistory:
         """Up to which number each leadership was seen to have committed; in order of fences."""
         self.entries: dict[int, Entry] = {}
         self.digests: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
+        """Where a config began: the digest without the entry that ended the one before."""
         self.leader: Leader | None = None
         self.left_ms = 0.0
         """When a leader last stopped to serve."""
@@ -145,6 +147,7 @@ class GroupHistory:
         self.digests[self.number] = self.digest
         self.entries.pop(self.number - KEPT_NUMBERS, None)
         self.digests.pop(self.number - KEPT_NUMBERS, None)
+        self.starts.pop(self.number - KEPT_NUMBERS, None)
 
     def leave(self, at_ms: float) -> None:
         self.leader, self.left_ms = None, at_ms
@@ -334,8 +337,9 @@ class Histories:
             self._broken(Promise.INHERITANCE, at_ms, history, what)
             return
         if history.is_late(fence):
-            known = history.digests.get(told.number)
-            if told.number > history.number or (history.sure and known not in (None, told.digest)):
+            known = (history.digests.get(told.number), history.starts.get(told.number), None)
+            other = known[0] is not None and told.digest not in known
+            if told.number > history.number or (history.sure and other):
                 self._broken(
                     Promise.INHERITANCE, at_ms, history, f"{claim}, with another state at {told.number}"
                 )
@@ -365,7 +369,9 @@ class Histories:
         record = history.records.get("handoff")
         if isinstance(record, HandoffRecord) and record.successor.mark == mark:
             # A config begins with the state of the one before, without the entry that ended that.
+            ended = history.digest
             history.replace((one for one in history.records.values() if one is not record), history.number)
+            history.starts[history.number], history.digests[history.number] = history.digest, ended
             return self._reach(at_ms, history, told, mark)
         return False
 
