@@ -85,7 +85,8 @@ class Swarm:
     def run(self) -> Verdict:
         checks = self.checks
         world = self.world
-        self.simulation.run(seconds=BREAKING_MS / 1000)
+        while world.now_ms < BREAKING_MS and not checks.violations:
+            self.simulation.run(seconds=min(SLICE_MS, BREAKING_MS - world.now_ms) / 1000)
         progress = checks.progress(PROGRESS_MS)
         progress.begin(world.now_ms)
         served_ms: float | None = None

@@ -128,7 +128,7 @@ class Calls:
         if any(record is not None and not self._cluster.is_settled(record) for record in records):
             return
         holds = [_hold_of(record, asked.run, asked.attempt) for record in records]
-        if any(hold is not None and hold.fence is not None and asked.fence < hold.fence for hold in holds):
+        if any(hold is not None and _is_fenced_off(hold, asked.fence) for hold in holds):
             return
         devices: list[FencedDevice] = []
         for device, record, hold in zip(asked.devices, records, holds, strict=True):
@@ -362,9 +362,13 @@ def _why_refused(record: DeviceRecord | None, command: Command) -> str:
     hold = _hold_of(record, command.run, command.attempt)
     if hold is None:
         return "the run does not hold the lock"
-    if hold.fence is not None and command.fence < hold.fence:
+    if _is_fenced_off(hold, command.fence):
         return "a newer leader of the routine has spoken"
     return ""
+
+
+def _is_fenced_off(hold: Hold, fence: Fence) -> bool:
+    return hold.fence is not None and fence < hold.fence
 
 
 def _shows(readings: dict[str, Value], expects: dict[str, Value] | None) -> bool:

@@ -60,13 +60,16 @@ class EventFeeds:
         record = self._cluster.find(device) if device in self._listeners else None
         if record is None:
             return
-        if not record.sequence or (token != record.token and token not in record.tokens):
+        if not self._is_known(record, token):
             values = self._fit(device, event.readings)
             taken = EventRecord(record.sequence + 1, values, step.wall_ms)
             self._cluster.put(self._with_event(record, taken, token))
             self._times.pop(device, None)
             self.send(device, step)
         self._serving.do(AcknowledgeEvent(device, token))
+
+    def _is_known(self, record: DeviceRecord, token: str) -> bool:
+        return bool(record.sequence) and (token == record.token or token in record.tokens)
 
     def send(self, device: DeviceId, step: Step) -> None:
         """Send every listener what it has not confirmed, and look again later."""

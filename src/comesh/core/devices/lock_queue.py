@@ -93,12 +93,17 @@ def released(
 ) -> DeviceRecord:
     """Without what this run has or waits for, of attempts up to this one. left: its calls that may land."""
     hold = record.hold
-    if hold is not None and hold.run == run and hold.attempt <= attempt:
+    if hold is not None and _is_of(hold, run, attempt):
         hold = None
-    queue = tuple(one for one in record.queue if one.run != run or one.attempt > attempt)
-    calls = tuple(call for call in record.calls if call.run != run or call.attempt > attempt or call in left)
+    queue = tuple(one for one in record.queue if not _is_of(one, run, attempt))
+    calls = tuple(call for call in record.calls if not _is_of(call, run, attempt) or call in left)
     result = replace(record, hold=hold, queue=queue, calls=calls)
     return result if marks(record, run, attempt) else _marked(result, run, attempt, known)
+
+
+def _is_of(one: Hold | Waiter | Call, run: RunId, attempt: int) -> bool:
+    """Of this run, and not of a later attempt of it."""
+    return one.run == run and one.attempt <= attempt
 
 
 def _marked(record: DeviceRecord, run: RunId, attempt: int, known: Container[RoutineId]) -> DeviceRecord:

@@ -477,11 +477,14 @@ class Groups:
     def retired(self, replica: Replica, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""
         self.replicas.pop(replica.mark, None)
+        self._bury(successor, step)
+        step.do(Persist(ConfigDropped(replica.mark)))
+
+    def _bury(self, successor: Config, step: Step) -> None:
         known = self.tombstones.get(successor.group)
         if known is None or successor.number > known.number:
             self.tombstones[successor.group] = successor
             step.do(Persist(Tombstone(successor)))
-        step.do(Persist(ConfigDropped(replica.mark)))
 
     def elect(self, replica: Replica, step: Step) -> None:
         Election(replica).ask(step)

@@ -157,13 +157,17 @@ class Handoff:
         seats = tuple(Seat(node, stores.get(node, UNBOUND_STORE)) for node in self._next.nodes)
         successor = msgspec.structs.replace(self._next, seats=seats)
         self._next = None
-        serving, self._leadership.serving = self._leadership.serving, None
-        if serving is not None:
-            replica.host.close_serving(serving, step)
+        self._end_serving(step)
         replica.become(Role.HANDING_OFF, step)
         replica.deadlines.clear("handoff")
         replica.tell("handing off", step)
         self._leadership.propose((HandoffRecord(successor),), step)
+
+    def _end_serving(self, step: Step) -> None:
+        """No outside effects from here on, and no entry after the next one."""
+        serving, self._leadership.serving = self._leadership.serving, None
+        if serving is not None:
+            self._replica.host.close_serving(serving, step)
 
     def on_committed(self, step: Step) -> None:
         if self._successor is None and self._leadership.committed == self._replica.ledger.number:

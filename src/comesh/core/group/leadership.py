@@ -84,7 +84,7 @@ class Leadership:
     def _become_serving(self, step: Step) -> None:
         replica = self._replica
         self.committed = replica.committed = replica.ledger.number
-        if isinstance(replica.ledger.records.get("handoff"), HandoffRecord):
+        if self._holds_handoff():
             replica.become(Role.HANDING_OFF, step)
             replica.deadlines.clear("resend", "giveup")
             replica.tell("handing off", step)
@@ -99,6 +99,10 @@ class Leadership:
         self._schedule_touch(step)
         self.handoff.watch(step)
         self.serving.begin(step)
+
+    def _holds_handoff(self) -> bool:
+        """This config has ended: its successor is to be started, and nothing else is left to do."""
+        return isinstance(self._replica.ledger.records.get("handoff"), HandoffRecord)
 
     # -- updates -----------------------------------------------------------------------------------------
 

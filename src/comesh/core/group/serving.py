@@ -242,9 +242,14 @@ class Serving:
             entry = tuple(self._staged.values())
             self._staged = {}
             self._number += 1
-        self._outward.extend((self._number, call) for call in self._fresh)
+        self._outward.extend((self._waits_for, call) for call in self._fresh)
         self._fresh = []
         return entry
+
+    @property
+    def _waits_for(self) -> int:
+        """The entry whose commit lets out what was said in its step."""
+        return self._number
 
     def on_committed(self, number: int, step: Step) -> None:
         """All entries up to this number are committed: what waited for them happens, in order."""

@@ -278,7 +278,7 @@ class Medley:
         table = self.beliefs.table
         known = table.incarnation(sender)
         name = self._roster.ids[sender]
-        if voice.life < known.life:
+        if self._is_past(voice, known):
             heard_ms = table.heard_ms[sender]
             if asks and heard_ms > float("-inf"):
                 ago_ms = min(step.now_ms - heard_ms, LONG_AGO_MS)
@@ -290,6 +290,9 @@ class Medley:
         if asks and table.state(sender) == MemberState.DEAD:
             self._tell(name, table.update(sender), step)
         return True
+
+    def _is_past(self, voice: Incarnation, known: Incarnation) -> bool:
+        return voice.life < known.life
 
     def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
         strangers = 0

@@ -133,10 +133,14 @@ class Answers:
         run = self._live(body.run)
         if run is None or body.attempt < run.attempt:
             self._free(letter, body.run, body.attempt, (body.device,))
-        elif run.stage is Stage.ACQUIRING_LOCKS and run.era >= self._serving.era:
+        elif self._gives_back(run):
             trace(self._serving, run.run, "wounded", f"{body.device}, attempt {run.attempt}")
             rest = run.strategy is Strategy.OPTIMISTIC
             self._runs.give_back(run, step, f"wounded at {body.device}", rest=rest, beyond=body.attempt)
+
+    def _gives_back(self, run: RunRecord) -> bool:
+        """Not once it executes, nor while it is being found out whether it did."""
+        return run.stage is Stage.ACQUIRING_LOCKS and run.era >= self._serving.era
 
     def on_released(self, body: Released, step: Step) -> None:
         run = self._live(body.run)

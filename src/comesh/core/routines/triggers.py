@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.program import Predicate, ReadingName, RoutineProgram
+from comesh.core.records import RoutineRecord
 from comesh.core.routines.errands import PART, Errands
 from comesh.core.routines.ledger import new_run, routine_record, trace
 from comesh.core.routines.readings import Readings
@@ -191,7 +192,7 @@ class Triggers:
             return
         for event in sorted(body.events, key=lambda event: event.sequence):
             record = routine_record(self._serving, routine)
-            if event.sequence <= record.marks.get(body.device, 0):
+            if self._is_taken(record, body.device, event.sequence):
                 continue
             self._serving.put(replace(record, marks={**record.marks, body.device: event.sequence}))
             values = {(str(body.device), reading): value for reading, value in event.values.items()}
@@ -200,6 +201,9 @@ class Triggers:
                 self._fire(routine, f"event {event.sequence} of {body.device}: {told}", step)
         mark = routine_record(self._serving, routine).marks.get(body.device, 0)
         self._serving.answer(letter, sender, EventsSeen(body.device, body.routine, mark))
+
+    def _is_taken(self, record: RoutineRecord, device: DeviceId, sequence: int) -> bool:
+        return sequence <= record.marks.get(device, 0)
 
     def on_fire(self, letter: Letter, body: Fire, sender: NodeId, step: Step) -> None:
         routine = self._routines.get(body.routine)
