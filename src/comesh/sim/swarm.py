@@ -15,6 +15,7 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.node import Node
 from comesh.sim.checks import Checks, Violation
 from comesh.sim.engine import Priority
+from comesh.sim.machine import Process
 from comesh.sim.simulation import Simulation
 from comesh.sim.swarm_case import BREAKING_MS, QUIET_MS, Asking, Case, Compiler, draw
 from comesh.sim.trace import Trace
@@ -113,28 +114,30 @@ class Swarm:
 
     def _recover_lost(self) -> None:
         """What an operator does about a group whose quorum is lost for good: have its newest member go on."""
-        seated: dict[GroupId, list[Replica]] = {}
-        for groups in self._groups():
+        seated: dict[GroupId, list[tuple[Process, Replica]]] = {}
+        for process, groups in self._groups():
             for replica in groups.replicas.values():
-                seated.setdefault(replica.config.group, []).append(replica)
-        served = {group for groups in self._groups() for group in groups.served}
+                seated.setdefault(replica.config.group, []).append((process, replica))
+        served = {group for _, groups in self._groups() for group in groups.served}
         for group, replicas in sorted(seated.items()):
-            newest = max(replica.config.number for replica in replicas)
-            left = [replica for replica in replicas if replica.config.number == newest]
+            newest = max(replica.config.number for _, replica in replicas)
+            left = [one for one in replicas if one[1].config.number == newest]
             if group in served:
                 self._unserved_ms[group] = self.world.now_ms
                 continue
             unserved_ms = self.world.now_ms - self._unserved_ms.setdefault(group, self.world.now_ms)
-            if unserved_ms >= OPERATOR_MS and len(left) < left[0].config.quorum:
-                best = max(left, key=lambda replica: (replica.accepted, replica.ledger.number))
-                process = self.world.machines[best.host.own].process
-                if process is not None:
-                    self.world.give(process, RecoverAsked(group=group))
+            if unserved_ms >= OPERATOR_MS and len(left) < left[0][1].config.quorum:
+                process, _ = max(left, key=lambda one: (one[1].accepted, one[1].ledger.number))
+                self.world.give(process, RecoverAsked(group=group))
 
-    def _groups(self) -> list[Groups]:
+    def _groups(self) -> list[tuple[Process, Groups]]:
         """Of every running node."""
-        nodes = [m.process.node for m in self.world.machines.values() if m.process is not None]
-        return [node.groups for node in nodes if isinstance(node, Node) and node.groups is not None]
+        processes = [machine.process for machine in self.world.machines.values()]
+        return [
+            (process, process.node.groups)
+            for process in processes
+            if process is not None and isinstance(process.node, Node) and process.node.groups is not None
+        ]
 
     def _count(self, now_ms: float, node: NodeId, observation: Observation) -> None:
         if isinstance(observation, Committed):
@@ -144,7 +147,7 @@ class Swarm:
 
     def settled(self) -> bool:
         """Every group is served by a running node, and nothing that waited at the end of the faults still does."""
-        served = {group for groups in self._groups() for group in groups.served}
+        served = {group for _, groups in self._groups() for group in groups.served}
         live = [run for runs in self.checks.runs.live.values() for run in runs.values()]
         return served >= set(self.program.plan.genesis) and all(run.since_ms > BREAKING_MS for run in live)
 

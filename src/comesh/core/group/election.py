@@ -188,9 +188,9 @@ class Election:
     def on_due(self, name: str, step: Step) -> None:
         replica = self._replica
         match name:
-            case "ask":
+            case "ask" if replica.role is Role.ASKING:
                 self.ask(step)
-            case "defer":
+            case "defer" if replica.role is Role.ASKING:
                 self._deferred = True
                 self._consider(step)
             case "resend" if replica.role is Role.CLAIMING:
@@ -199,7 +199,7 @@ class Election:
                 else:
                     replica.send_all(Claim(self.ballot), step)
                 replica.deadlines.set("resend", max(2 * replica.far_round_trip_ms, 2.0) * 2, step)
-            case "claim":
+            case "claim" if replica.role is Role.CLAIMING:
                 self._step_back(step)
             case _:
                 pass
