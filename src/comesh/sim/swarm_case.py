@@ -16,7 +16,14 @@ from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
 from comesh.core.plan import Locality, PlannedRoutine, SelectionSettings
-from comesh.core.program import DeviceProgram, Instants, Program, ProtocolSettings, RoutineProgram, StepProgram
+from comesh.core.program import (
+    DeviceProgram,
+    Instants,
+    Program,
+    ProtocolSettings,
+    RoutineProgram,
+    StepProgram,
+)
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.values import Value
@@ -236,7 +243,9 @@ def _routine(
     if kind == "hand":
         return routine
     first = Comparison((draws.choice(devices), "signal"), "==", True)
-    second = Comparison((draws.choice(devices), draws.choice(["on", "up", "signal"])), "==", draws.chance(0.7))
+    second = Comparison(
+        (draws.choice(devices), draws.choice(["on", "up", "signal"])), "==", draws.chance(0.7)
+    )
     clause = Joined(draws.chance(0.5), first, second) if draws.chance(0.5) else first
     return msgspec.structs.replace(routine, when=clause, for_ms=draws.choice([0.0, 0.0, 1500.0]))
 

@@ -120,9 +120,7 @@ class Election:
         replica.deadlines.clear("ask", "defer")
         replica.persist_promise(self.ballot, step)
         ledger = replica.ledger
-        own = Promise(
-            self.ballot, replica.accepted, ledger.number, ledger.digest, replica.whole, replica.era
-        )
+        own = Promise(self.ballot, replica.accepted, ledger.number, ledger.digest, replica.whole, replica.era)
         self._promises = {replica.rank: own}
         replica.send_all(Claim(self.ballot), step)
         trip_ms = max(replica.far_round_trip_ms, 1.0)

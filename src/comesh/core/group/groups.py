@@ -19,51 +19,41 @@ from comesh.core.events import (
     Started,
     Timer,
 )
+from comesh.core.group.admission import Admission
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
 from comesh.core.group.election import Election
 from comesh.core.group.finder import listing_notice
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.post import Post
 from comesh.core.group.replica import Replica
-from comesh.core.group.roles import Role
-from comesh.core.group.seating import Seating, genesis_config, installed, keep
+from comesh.core.group.seating import Seating, genesis_config, keep
 from comesh.core.group.serving import Serving
 from comesh.core.group.succession import next_config
 from comesh.core.group.versions import Deployments, Versions
 from comesh.core.group_messages import (
-    Ask,
     Body,
-    Claim,
-    Gap,
     InConfig,
     Installed,
     Invite,
-    Moved,
     Probe,
     Probed,
     Ready,
-    Recover,
     SeatGiven,
     Start,
-    State,
     Stranger,
-    Sync,
     Unseated,
-    Update,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.journal import ConfigDropped, Image, Tombstone
+from comesh.core.journal import ConfigDropped, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
 from comesh.core.messages import Notice
 from comesh.core.plan import DEPLOYMENT
-from comesh.core.program import Program, ProtocolSettings
+from comesh.core.program import Program
 from comesh.core.routines import Routines
-from comesh.core.stamps import NO_BALLOT, OPENING
+from comesh.core.stamps import OPENING
 from comesh.core.step import Step
 from comesh.core.work_messages import Apply, Letter, ToDevices
 
-EARLY_MESSAGES: Final = 64
-"""Of configs that this node is about to be started in: kept until it is."""
 MOST_ROUNDS: Final = 10_000
 """A step that does not settle within so many rounds is a bug, not work."""
 
@@ -88,7 +78,7 @@ class Groups:
         self._last_call = 0
         self._last_probe = 0
         self._local: deque[InConfig] = deque()
-        self._early: deque[tuple[NodeId, InConfig]] = deque(maxlen=EARLY_MESSAGES)
+        self._admission = Admission(self, self._seating)
         self._seen_members = -1
         self._seen_board = 0
         self._initialised = False
@@ -124,10 +114,7 @@ class Groups:
         self.tombstones = dict(image.tombstones)
         for kept in image.configs.values():
             if kept.installed:
-                program = self.versions.or_newest(kept.config.version)
-                replica = Replica(self, kept, program.settings)
-                self.replicas[replica.mark] = replica
-                replica.begin(step, restarted=True)
+                self.seat(kept, step, restarted=True)
             else:
                 self._seating.restore(kept)
 
@@ -137,9 +124,7 @@ class Groups:
             if group in before or self.own not in program.plan.genesis[group]:
                 continue
             kept = keep(genesis_config(program, group), 0, (), 0, OPENING, step)
-            replica = Replica(self, kept, program.settings)
-            self.replicas[replica.mark] = replica
-            replica.begin(step, restarted=False)
+            self.seat(kept, step, restarted=False)
 
     def adopt(self, program: Program, step: Step) -> None:
         """A newer deployment version is in the journal."""
@@ -158,7 +143,7 @@ class Groups:
     # -- events ------------------------------------------------------------------------------------------
 
     def on_message(self, event: MessageReceived, message: InConfig, step: Step) -> None:
-        self._on_in_config(event.sender, message, step)
+        self.on_in_config(event.sender, message, step)
 
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.part == "group":
@@ -227,7 +212,7 @@ class Groups:
             self.post_office.look_for_document(step)
         for _ in range(MOST_ROUNDS):
             if self._local:
-                self._on_in_config(self.own, self._local.popleft(), step)
+                self.on_in_config(self.own, self._local.popleft(), step)
             elif not self.post_office.deliver(step) and not self._settle_one(step):
                 return
         raise RuntimeError(f"{self.own}: a step does not come to rest")
@@ -268,27 +253,27 @@ class Groups:
 
     def send(self, to: NodeId, replica: Replica, body: Body, step: Step) -> None:
         message = InConfig(replica.config.group, replica.config.number, replica.mark, replica.store, body)
-        self._send(to, message, step)
+        self.send_message(to, message, step)
 
-    def _send(self, to: NodeId, message: InConfig, step: Step) -> None:
+    def send_message(self, to: NodeId, message: InConfig, step: Step) -> None:
         if to == self.own:
             self._local.append(message)
         else:
             step.send(to, self.membership.incarnation, message)
 
-    def _on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
+    def on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
         replica = self.replicas.get(message.mark)
         body = message.body
         match body:
             case Invite() | Start():
-                self._on_summons(sender, message, body, replica, step)
+                self._admission.on_summons(sender, message, body, replica, step)
             case Ready():
                 if replica is not None and replica.leadership is not None:
                     replica.leadership.handoff.on_ready(sender, body, step)
             case Installed():
                 self._on_installed(sender, message, body, replica, step)
             case _ if replica is None:
-                self._on_unknown(sender, message, step)
+                self._admission.on_unknown(sender, message, step)
             case Probe() | Probed():
                 self._on_probe(sender, body, replica, step)
             case Unseated():
@@ -302,42 +287,21 @@ class Groups:
                 if rank is not None and self._sits(replica, rank, message.store):
                     replica.on_body(rank, body, step)
 
+    def _on_installed(
+        self, sender: NodeId, message: InConfig, body: Installed, replica: Replica | None, step: Step
+    ) -> None:
+        if replica is None:
+            self._admission.early.append((sender, message))
+        elif body.successor == message.mark:
+            rank = replica.config.rank_of(sender)
+            if rank is not None and self._sits(replica, rank, message.store):
+                replica.on_body(rank, body, step)
+        elif replica.leadership is not None:
+            replica.leadership.handoff.on_installed(sender, body, step)
+
     def _sits(self, replica: Replica, rank: int, store: int) -> bool:
         """With the journal that the seat was given to: another one is a stranger's."""
         return replica.config.seats[rank].store == store != UNBOUND_STORE
-
-    def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:
-        """Answer about a config that this node has no replica of."""
-        self._send(to, InConfig(message.group, message.number, message.mark, self.store, body), step)
-
-    def _on_unknown(self, sender: NodeId, message: InConfig, step: Step) -> None:
-        newest = self.newest_config(message.group)
-        body = message.body
-        if newest is not None and newest.number > message.number:
-            if isinstance(body, Ask | Claim | Recover | Update | Sync):
-                self._reply(sender, message, Moved(newest), step)
-            return
-        match body:
-            case State():
-                kept = self._seating.install_from(body, step)
-                if kept is not None:
-                    self._seat(Replica(self, kept, self._settings(kept.config)), step).begin(
-                        step, restarted=True
-                    )
-            case Sync() | Update():
-                self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
-            case Ask() | Claim() | Recover():
-                base = self._seating.bases.get(message.group)
-                is_mine = base is not None and base.config.number == message.number
-                self._reply(sender, message, Unseated() if is_mine else Stranger(), step)
-            case SeatGiven():
-                kept = self._seating.take(body.config, step)
-                if kept is not None:
-                    self._seat(Replica(self, kept, self._settings(kept.config)), step).begin(
-                        step, restarted=True
-                    )
-            case _:
-                pass
 
     def newest_config(self, group: GroupId) -> Config | None:
         """The newest config of a group that this node sits in, or knows to have followed."""
@@ -347,68 +311,12 @@ class Groups:
             known.append(tombstone)
         return max(known, key=lambda config: config.number, default=None)
 
-    # -- taking a seat -----------------------------------------------------------------------------------
-
-    def _on_summons(
-        self, sender: NodeId, message: InConfig, body: Invite | Start, old: Replica | None, step: Step
-    ) -> None:
-        successor = body.successor
-        if self.unable or successor.rank_of(self.own) is None:
-            return
-        newest = self.newest_config(message.group)
-        seated = self.replicas.get(successor.mark)
-        if seated is not None:
-            if isinstance(body, Start):
-                self._reply(sender, message, Installed(successor.mark, body.number), step)
-                self.send(successor.nodes[0], seated, Installed(seated.mark, body.number), step)
-            return
-        if newest is not None and newest.number > successor.number:
-            self._reply(sender, message, Moved(newest), step)
-            return
-        if self.versions.get(successor.version) is None:
-            self.post_office.ask_document(successor.version, sender, step)
-            return
-        if isinstance(body, Invite):
-            self._reply(sender, message, self._seating.on_invite(body, old, step), step)
-            return
-        rank = successor.rank_of(self.own)
-        if rank is None or successor.seats[rank].store != self.store:
-            return
-        kept = self._seating.on_start(body, old, step)
-        if isinstance(kept, Ready):
-            self._reply(sender, message, kept, step)
-            return
-        replica = self._seat(Replica(self, kept, self._settings(successor)), step)
-        self._reply(sender, message, installed(kept), step)
-        if replica.rank != 0:
-            self.send(successor.nodes[0], replica, installed(kept), step)
-        replica.begin(step, restarted=False)
-        self._deliver_early(replica, step)
-
-    def _seat(self, replica: Replica, step: Step) -> Replica:
+    def seat(self, kept: KeptConfig, step: Step, *, restarted: bool) -> Replica:
+        """Sit in a config that the journal holds now."""
+        replica = Replica(self, kept, self.versions.or_newest(kept.config.version).settings)
         self.replicas[replica.mark] = replica
+        replica.begin(step, restarted=restarted)
         return replica
-
-    def _settings(self, config: Config) -> ProtocolSettings:
-        return self.versions.or_newest(config.version).settings
-
-    def _on_installed(
-        self, sender: NodeId, message: InConfig, body: Installed, replica: Replica | None, step: Step
-    ) -> None:
-        if replica is None:
-            self._early.append((sender, message))
-        elif body.successor == message.mark:
-            rank = replica.config.rank_of(sender)
-            if rank is not None and self._sits(replica, rank, message.store):
-                replica.on_body(rank, body, step)
-        elif replica.leadership is not None:
-            replica.leadership.handoff.on_installed(sender, body, step)
-
-    def _deliver_early(self, replica: Replica, step: Step) -> None:
-        """Others were installed before this node."""
-        for sender, message in [one for one in self._early if one[1].mark == replica.mark]:
-            self._early.remove((sender, message))
-            self._on_in_config(sender, message, step)
 
     # -- probes ------------------------------------------------------------------------------------------
 
@@ -418,9 +326,7 @@ class Groups:
             self._probes[self._last_call] = (replica, sender, body)
             step.do(ReadDevice(body.device, self._last_call))
         elif replica.serving is not None:
-            event = DeviceAnswered(
-                device=body.device, call=-1, readings=body.readings, error=body.error
-            )
+            event = DeviceAnswered(device=body.device, call=-1, readings=body.readings, error=body.error)
             replica.serving.parts["devices"].on_answer(event, step)
 
     # -- what replicas ask (Host) ------------------------------------------------------------------------
@@ -498,7 +404,9 @@ class Groups:
         listing = self.post_office.finder.listing(config.group)
         if listing is not None and listing.number > max(config.number, newest.number if newest else 0):
             seats = tuple(Seat(node, UNBOUND_STORE) for node in listing.nodes)
-            return Config(config.group, listing.number, listing.epoch, seats, config.lease_ms, listing.version)
+            return Config(
+                config.group, listing.number, listing.epoch, seats, config.lease_ms, listing.version
+            )
         return newest if newest is not None and newest.number > config.number else None
 
     # -- what served groups ask (Surroundings) -----------------------------------------------------------

@@ -11,6 +11,7 @@ from comesh.core.group.handoff import Handoff
 from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
 from comesh.core.group.serving import Serving
+from comesh.core.group.transfer import state_for
 from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Ready, Sync, Update
 from comesh.core.records import Entry, GroupRecord, HandoffRecord
 from comesh.core.stamps import OPENING, Ballot, Era
@@ -146,7 +147,7 @@ class Leadership:
 
     def _on_gap(self, rank: int, gap: Gap, step: Step) -> None:
         replica = self._replica
-        replica.send(rank, replica.state_for(gap.accepted, gap.number, 0, self.ballot, step), step)
+        replica.send(rank, state_for(replica, gap.accepted, gap.number, 0, self.ballot, step), step)
 
     def _count(self, step: Step) -> None:
         """The number that f+1 members have, this one included."""
@@ -170,9 +171,7 @@ class Leadership:
         entries = replica.ledger.since(first - 1) or ()
         for one, entry in enumerate(entries[: number - first + 1], start=first):
             digest = replica.ledger.digest if one == replica.ledger.number else -1
-            step.observe(
-                Committed(replica.config.group, replica.config, self.ballot, one, entry, digest)
-            )
+            step.observe(Committed(replica.config.group, replica.config, self.ballot, one, entry, digest))
         if number == replica.ledger.number:
             replica.deadlines.clear("resend")
             replica.deadlines.clear("giveup")

@@ -21,6 +21,7 @@ from comesh.core.group.deadlines import Deadlines
 from comesh.core.group.ledger import Ledger
 from comesh.core.group.roles import WAYS, Role
 from comesh.core.group.serving import Serving
+from comesh.core.group.transfer import adopt, state_for
 from comesh.core.group_messages import (
     Acked,
     Answer,
@@ -123,8 +124,8 @@ class Replica:
         self.holds_until_ms = float("-inf")
         """After a restart: until then nobody at all."""
         self.nonce = 0
-        self.election: "Election | None" = None
-        self.leadership: "Leadership | None" = None
+        self.election: Election | None = None
+        self.leadership: Leadership | None = None
         self.forced = False
         """An operator told this member to go on alone."""
         self.not_whole_since_ms: float | None = None
@@ -158,7 +159,9 @@ class Replica:
     @property
     def far_round_trip_ms(self) -> float:
         """To the farthest other member."""
-        return max((self.host.round_trip_ms(self.config.seats[rank].node) for rank in self.peers), default=0.0)
+        return max(
+            (self.host.round_trip_ms(self.config.seats[rank].node) for rank in self.peers), default=0.0
+        )
 
     def send(self, rank: int, body: Body, step: Step) -> None:
         self.host.send(self.config.seats[rank].node, self, body, step)
@@ -393,7 +396,7 @@ class Replica:
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):
-            if self._adopt(state):
+            if adopt(self.ledger, state):
                 self.election.on_pulled(state, step)
             return
         if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
@@ -402,7 +405,7 @@ class Replica:
             return  # it came twice
         if not self.whole and not self._ends_recovery(state):
             return
-        if not self._adopt(state):
+        if not adopt(self.ledger, state):
             self._ask_for_state(rank, state.ballot, step)
             return
         self.persist_promise(state.ballot, step)
@@ -418,49 +421,10 @@ class Replica:
         """Only an answer to this life's own question: any other may be older than what was acknowledged."""
         return state.nonce == self.nonce and state.nonce != 0
 
-    def _adopt(self, state: State) -> bool:
-        """Make the ledger what the state says; False if it does not fit what is held."""
-        ledger = self.ledger
-        if state.base < 0:
-            ledger.replace(state.records, state.number)
-            return True
-        if state.base != ledger.number:
-            return False
-        before = ledger.snapshot()
-        for entry in state.entries:
-            ledger.append(entry)
-        if ledger.digest != state.digest:
-            ledger.replace(before, state.base)
-            return False
-        return True
-
     def _give_state(self, rank: int, accepted: Ballot, number: int, nonce: int, step: Step) -> None:
         """Answer with the accepted state, as entries where the other's is a beginning of it."""
-        body = self.state_for(accepted, number, nonce, self.promised, step)
+        body = state_for(self, accepted, number, nonce, self.promised, step)
         self.send(rank, body, step)
-
-    def state_for(self, accepted: Ballot, number: int, nonce: int, ballot: Ballot, step: Step) -> State:
-        ledger = self.ledger
-        entries = ledger.since(number) if self._is_prefix(accepted, number) else None
-        return State(
-            ballot=ballot,
-            accepted=self.accepted,
-            number=ledger.number,
-            digest=ledger.digest,
-            committed=self.committed,
-            base=-1 if entries is None else number,
-            records=ledger.snapshot() if entries is None else (),
-            entries=entries or (),
-            nonce=nonce,
-            config=self.config,
-            sent_ms=step.now_ms,
-        )
-
-    def _is_prefix(self, accepted: Ballot, number: int) -> bool:
-        """One leader's history only grows: what was accepted under its ballot is a beginning of it."""
-        if accepted == self.accepted and accepted != NO_BALLOT:
-            return number <= self.ledger.number
-        return accepted == self.opened_with != NO_BALLOT and number <= self.opened_number
 
     # -- elections of others -----------------------------------------------------------------------------
 
@@ -530,7 +494,7 @@ class Replica:
             # Also while it still syncs: what f+1 promised to follow holds whatever this member acknowledged,
             # and after an outage nobody else could make it whole.
             if leadership.ballot >= recover.promised:
-                body = self.state_for(NO_BALLOT, 0, recover.nonce, leadership.ballot, step)
+                body = state_for(self, NO_BALLOT, 0, recover.nonce, leadership.ballot, step)
                 self.send(rank, body, step)
             else:
                 self.follow(step)

@@ -9,7 +9,7 @@ from comesh.core.effects import Persist
 from comesh.core.group.config import GENESIS_STORE, Config, Seat
 from comesh.core.group.ledger import Ledger
 from comesh.core.group.replica import Replica
-from comesh.core.group_messages import Installed, Invite, Ready, Start, State
+from comesh.core.group_messages import Invite, Ready, Start, State
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, Image, KeptConfig, Promised, StateTaken
 from comesh.core.program import Program
@@ -135,7 +135,3 @@ class Seating:
         base = self.bases.pop(group, None)
         if base is not None:
             step.do(Persist(ConfigDropped(base.config.mark), flush=False))
-
-
-def installed(kept: KeptConfig) -> Installed:
-    return Installed(kept.config.mark, kept.number)

@@ -99,9 +99,7 @@ class Deployments:
 
     def _announce(self, record: DocumentRecord) -> None:
         surroundings = self._serving.surroundings
-        self._serving.then(
-            lambda step: surroundings.learn_document(record.version, record.text, step)
-        )
+        self._serving.then(lambda step: surroundings.learn_document(record.version, record.text, step))
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None:
         pass
