@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,7 +42,7 @@ BREAKING_MS = 45_000.0
 QUIET_MS = 150_000.0
 """The longest quiet phase; it ends sooner when everything has settled."""
 FLIGHT_MS = 3000.0
-"""How long a command to a virtual device may stay in the air: faults that exceed it are told to the checkers."""
+"""How long a command may stay in the air; what lands later, by a fault, the checkers know of."""
 MOST_ROUTINES = 8
 MOST_VERSIONS = 3
 
@@ -260,17 +261,24 @@ def _every(period_ms: float) -> Instants:
     return following
 
 
+class _Ground(NamedTuple):
+    """What all versions of a seed share."""
+
+    seed: int
+    topology: Topology
+    specs: dict[DeviceId, DeviceSpec]
+    selection: SelectionSettings
+    protocol: ProtocolSettings
+
+
 def _program(
+    ground: _Ground,
     version: int,
     previous: Program | None,
     devices: Sequence[DeviceId],
     routines: dict[RoutineId, RoutineProgram],
-    topology: Topology,
-    specs: dict[DeviceId, DeviceSpec],
-    selection: SelectionSettings,
-    protocol: ProtocolSettings,
-    text: str,
 ) -> Program:
+    _, topology, specs, selection, protocol = ground
     planned = [
         PlannedRoutine(id=name, touches=tuple(sorted(_touches(routine))))
         for name, routine in sorted(routines.items())
@@ -292,7 +300,7 @@ def _program(
         },
         routines=routines,
         settings=protocol,
-        text=text,
+        text=json.dumps([ground.seed, version]),
         first_versions={group: first_versions.get(group, version) for group in plan.genesis},
     )
 
@@ -311,17 +319,8 @@ def first_program(
     specs = _specs(seed, topology)
     devices = sorted(topology.devices)
     routines = [_routine(number, 1, devices, specs, seed) for number in range(1 + draws.below(MOST_ROUTINES))]
-    program = _program(
-        1,
-        None,
-        devices,
-        {routine.id: routine for routine in routines},
-        topology,
-        specs,
-        selection,
-        protocol,
-        json.dumps([seed, 1]),
-    )
+    ground = _Ground(seed, topology, specs, selection, protocol)
+    program = _program(ground, 1, None, devices, {routine.id: routine for routine in routines})
     return program, specs
 
 
@@ -349,17 +348,9 @@ class Compiler:
         number = 100 * version
         added = _routine(number, version, devices, self._specs, seed)
         routines[added.id] = added
-        return _program(
-            version,
-            previous,
-            devices,
-            routines,
-            self._topology,
-            self._specs,
-            self._case.selection,
-            self._case.protocol,
-            json.dumps([seed, version]),
-        )
+        case = self._case
+        ground = _Ground(seed, self._topology, self._specs, case.selection, case.protocol)
+        return _program(ground, version, previous, devices, routines)
 
 
 def _draw_askings(topology: Topology, program: Program, seed: int) -> tuple[Asking, ...]:

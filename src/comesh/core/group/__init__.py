@@ -1,1 +1,1 @@
-"""One replicated state per cluster: configs, ballots, leases, handoff, recovery (protocol, sections 3 to 5)."""
+"""One replicated state per cluster: configs, ballots, leases, handoff, recovery (sections 3 to 5)."""

@@ -1,7 +1,8 @@
 """Messages about configs that this node does not sit in, or is to sit in next.
 
 It answers `Moved` for what is over, keeps the base that an invitation brings, takes the seat that a Start, a
-leader's State or another member gives it, and says that it is a stranger where its seat belongs to another journal.
+leader's State or another member gives it, and says that it is a stranger where its seat belongs to another
+journal.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
 """All groups of one node: its replicas, what it serves, and who is asked where.
 
-One event may reach several replicas and served groups of the node, and what they say to each other stays inside
-the step: `settle` runs until nothing is left to do. Letters to a group that this node serves itself, and messages
-to a seat of its own, never reach the radio.
+One event may reach several replicas and served groups of the node, and what they say to each other stays
+inside the step: `settle` runs until nothing is left to do. Letters to a group that this node serves itself,
+and messages to a seat of its own, never reach the radio.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from comesh.core.events import (
     Timer,
 )
 from comesh.core.group.admission import Admission
-from comesh.core.group.config import UNBOUND_STORE, Config, Seat
+from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
 from comesh.core.group.election import Election
 from comesh.core.group.finder import listing_notice
 from comesh.core.group.leadership import Leadership
@@ -28,7 +28,7 @@ from comesh.core.group.post import Post
 from comesh.core.group.replica import Replica
 from comesh.core.group.seating import Seating, genesis_config, keep
 from comesh.core.group.serving import Serving
-from comesh.core.group.succession import next_config
+from comesh.core.group.succession import View, next_config
 from comesh.core.group.versions import Deployments, Versions
 from comesh.core.group_messages import (
     Body,
@@ -44,7 +44,7 @@ from comesh.core.group_messages import (
     Unseated,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.journal import ConfigDropped, Image, KeptConfig, Tombstone
+from comesh.core.journal import ConfigDropped, ConfigKept, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
 from comesh.core.messages import Notice
 from comesh.core.plan import DEPLOYMENT
@@ -123,7 +123,8 @@ class Groups:
         for group in sorted(program.plan.genesis):
             if group in before or self.own not in program.plan.genesis[group]:
                 continue
-            kept = keep(genesis_config(program, group), 0, (), 0, OPENING, step)
+            config = genesis_config(program, group)
+            kept = keep(ConfigKept(config, GENESIS_STORE, 0, (), True), OPENING, step)
             self.seat(kept, step, restarted=False)
 
     def adopt(self, program: Program, step: Step) -> None:
@@ -378,7 +379,7 @@ class Groups:
             for group in newest.plan.genesis
             if (listing := self.post_office.finder.listing(group)) is not None
         }
-        return next_config(replica, newest, self.membership.living, left_out, table, step)
+        return next_config(replica, View(newest, self.membership.living, table), left_out, step)
 
     def retired(self, replica: Replica, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""

@@ -1,9 +1,9 @@
 """Leading a config: opening a ballot with Sync, updates in a pipeline, the lease, giving up.
 
 An update is committed at f+1 acknowledgements, this member's own journal included. The acknowledgements are
-the lease too: an acknowledgement says when the message that it answers was *sent*, by this member's clock. The
-lease runs from there, for lease_ms less what clocks may drift, and so ends before any of f+1 members, which
-count from their answer, may promise somebody else.
+the lease too: an acknowledgement says when the message that it answers was *sent*, by this member's clock.
+The lease runs from there, for lease_ms less what clocks may drift, and so ends before any of f+1 members,
+which count from their answer, may promise somebody else.
 """
 
 from comesh.core.effects import Committed
@@ -147,7 +147,7 @@ class Leadership:
 
     def _on_gap(self, rank: int, gap: Gap, step: Step) -> None:
         replica = self._replica
-        replica.send(rank, state_for(replica, gap.accepted, gap.number, 0, self.ballot, step), step)
+        replica.send(rank, state_for(replica, gap, self.ballot, step), step)
 
     def _count(self, step: Step) -> None:
         """The number that f+1 members have, this one included."""
@@ -231,7 +231,6 @@ class Leadership:
     # -- time --------------------------------------------------------------------------------------------
 
     def on_due(self, name: str, step: Step) -> None:
-        replica = self._replica
         match name:
             case "touch":
                 self._on_touch_due(step)
@@ -246,10 +245,11 @@ class Leadership:
 
     def _on_touch_due(self, step: Step) -> None:
         replica = self._replica
-        if replica.host.unable or step.now_ms - self._leased_ms > replica.settings.commit_giveup_ms:
-            if replica.quorum > 1 or replica.host.unable:
-                self.give_up(step)
-                return
+        unleased_ms = step.now_ms - self._leased_ms
+        alone = replica.quorum > 1 and unleased_ms > replica.settings.commit_giveup_ms
+        if alone or replica.host.unable:
+            self.give_up(step)
+            return
         self.touch(step)
         self._schedule_touch(step)
 

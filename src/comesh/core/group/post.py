@@ -94,7 +94,7 @@ class Post:
         serving = groups.serving(letter.to)
         if serving is None:
             about, leader = self.finder.leader(letter.to)
-            if leader != groups.own and sender != groups.own:
+            if groups.own not in (leader, sender):
                 correction = NotLeader(letter.to, leader, (), about)
                 self.post(Letter(None, None, None, letter.version, correction), sender, step)
             return

@@ -264,9 +264,9 @@ class Replica:
 
     def on_member_dead(self, step: Step) -> None:
         """Membership changed its mind about somebody: is it the leader?"""
-        if self.role is Role.FOLLOWER and self.leader is not None:
-            if self.host.is_dead(self.config.seats[self.leader].node):
-                self.suspect(step)
+        follows = self.leader if self.role is Role.FOLLOWER else None
+        if follows is not None and self.host.is_dead(self.config.seats[follows].node):
+            self.suspect(step)
 
     def follow(self, step: Step) -> None:
         """Step back from whatever this member was after, and wait for a leader."""
@@ -290,7 +290,7 @@ class Replica:
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def on_body(self, rank: int, body: Body, step: Step) -> None:
+    def on_body(self, rank: int, body: Body, step: Step) -> None:  # noqa: PLR0912  (one branch per message)
         """From another member; its seat and store were checked."""
         match body:
             case Update():
@@ -304,7 +304,7 @@ class Replica:
             case Claim():
                 self._on_claim(rank, body, step)
             case Pull():
-                self._give_state(rank, body.accepted, body.number, body.nonce, step)
+                self.send(rank, state_for(self, body, self.promised, step), step)
             case Recover():
                 self._on_recover(rank, body, step)
             case GiveUp():
@@ -421,11 +421,6 @@ class Replica:
         """Only an answer to this life's own question: any other may be older than what was acknowledged."""
         return state.nonce == self.nonce and state.nonce != 0
 
-    def _give_state(self, rank: int, accepted: Ballot, number: int, nonce: int, step: Step) -> None:
-        """Answer with the accepted state, as entries where the other's is a beginning of it."""
-        body = state_for(self, accepted, number, nonce, self.promised, step)
-        self.send(rank, body, step)
-
     # -- elections of others -----------------------------------------------------------------------------
 
     def lease_left_ms(self, rank: int, step: Step) -> float:
@@ -494,7 +489,7 @@ class Replica:
             # Also while it still syncs: what f+1 promised to follow holds whatever this member acknowledged,
             # and after an outage nobody else could make it whole.
             if leadership.ballot >= recover.promised:
-                body = state_for(self, NO_BALLOT, 0, recover.nonce, leadership.ballot, step)
+                body = state_for(self, recover, leadership.ballot, step)
                 self.send(rank, body, step)
             else:
                 self.follow(step)

@@ -1,8 +1,8 @@
 """How a node comes to sit in a config: by a genesis right, an invitation, or the state from a leader.
 
-A config exists for a node only if its journal says so. Genesis rights are written once, when the journal of a
-deployment is initialised (or adopts the version that adds a group): no wiped, late or partitioned node can begin
-a second history. Everything here is flushed before it is said.
+A config exists for a node only if its journal says so. Genesis rights are written once, when the journal of
+a deployment is initialised (or adopts the version that adds a group): no wiped, late or partitioned node can
+begin a second history. Everything here is flushed before it is said.
 """
 
 from comesh.core.effects import Persist
@@ -38,13 +38,10 @@ def _first_version(program: Program, group: GroupId) -> int:
     return program.first_versions.get(group, 1)
 
 
-def keep(
-    config: Config, store: int, records: tuple[Record, ...], number: int, ballot: Ballot, step: Step
-) -> KeptConfig:
-    """Write a config with a state, as the leader of that ballot opened or gave it."""
-    record = ConfigKept(config, store, number, records, installed=True)
-    mark = config.mark
-    promised, taken = Promised(mark, ballot), StateTaken(mark, ballot, number, None)
+def keep(record: ConfigKept, ballot: Ballot, step: Step) -> KeptConfig:
+    """Write a config with its state, as the leader of that ballot opened or gave it."""
+    mark = record.config.mark
+    promised, taken = Promised(mark, ballot), StateTaken(mark, ballot, record.number, None)
     step.do(Persist(record, flush=False))
     step.do(Persist(promised, flush=False))
     step.do(Persist(taken))
@@ -94,7 +91,7 @@ class Seating:
         self.drop(start.successor.group, step)
         # The handoff entry was the old config's last word; the new one begins without it.
         first = tuple(record for record in records if not isinstance(record, HandoffRecord))
-        return keep(start.successor, self.store, first, start.number, OPENING, step)
+        return keep(ConfigKept(start.successor, self.store, start.number, first, True), OPENING, step)
 
     def _first_state(self, start: Start, old: Replica | None) -> tuple[Record, ...] | None:
         if start.base < 0:
@@ -117,7 +114,8 @@ class Seating:
         if rank is None or state.config.seats[rank].store != self.store or state.base >= 0:
             return None
         self.drop(state.config.group, step)
-        return keep(state.config, self.store, state.records, state.number, state.ballot, step)
+        record = ConfigKept(state.config, self.store, state.number, state.records, True)
+        return keep(record, state.ballot, step)
 
     def take(self, config: Config, step: Step) -> KeptConfig | None:
         """Sit in a config that this node was Ready for, without having its first state: it counts below every
@@ -128,7 +126,8 @@ class Seating:
             return None
         ledger = base.ledger
         self.drop(config.group, step)
-        return keep(config, self.store, ledger.snapshot(), ledger.number, NO_BALLOT, step)
+        record = ConfigKept(config, self.store, ledger.number, ledger.snapshot(), True)
+        return keep(record, NO_BALLOT, step)
 
     def drop(self, group: GroupId, step: Step) -> None:
         """Another config was chosen, or this one is installed."""

@@ -1,13 +1,14 @@
 """Which config should follow: the end of an epoch, f members gone, or a new deployment version.
 
-The clock only proposes: a leader looks whether its wall clock has crossed a boundary since it began to serve,
-and then counts the epoch up by one. So a clock that was set forward costs at most one handoff, epochs never go
-back, and never run ahead of the clock by more than the boundaries it showed. Groups are staggered by hash. An
-epoch is prolonged, by one at most, while a command is under way: the next leader would have to wait until it can
-not land any more, counted from its own beginning.
+The clock only proposes: a leader looks whether its wall clock has crossed a boundary since it began to
+serve, and then counts the epoch up by one. So a clock that was set forward costs at most one handoff, epochs
+never go back, and never run ahead of the clock by more than the boundaries it showed. Groups are staggered
+by hash. An epoch is prolonged, by one at most, while a command is under way: the next leader would have to
+wait until it cannot land any more, counted from its own beginning.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from comesh.core.draws import mix64
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
@@ -31,15 +32,18 @@ def clock_epoch(group: GroupId, wall_ms: float, epoch_ms: float) -> int:
     return int((wall_ms + stagger(group) * epoch_ms) // epoch_ms)
 
 
-def next_config(
-    replica: Replica,
-    newest: Program,
-    living: Collection[NodeId],
-    left_out: frozenset[NodeId],
-    table: Mapping[GroupId, tuple[NodeId, ...]],
-    step: Step,
-) -> Config | None:
+class View(NamedTuple):
+    """What a leader goes by."""
+
+    newest: Program
+    living: Collection[NodeId]
+    table: Mapping[GroupId, tuple[NodeId, ...]]
+    """The members of each group, as the directory has them."""
+
+
+def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step: Step) -> Config | None:
     """The config that should follow now, its seats unbound; None: this one stays."""
+    newest, living, table = view
     config = replica.config
     leadership = replica.leadership
     if leadership is None:
@@ -90,7 +94,7 @@ def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeI
 
 
 def _unseated(replica: Replica, living: Collection[NodeId], step: Step) -> list[NodeId]:
-    """Nodes that live but do not fill their seat: nobody took it, or with another disk than it was taken with."""
+    """Nodes that live but do not fill their seat: nobody took it, or its journal is gone."""
     leadership = replica.leadership
     if leadership is None:
         return []

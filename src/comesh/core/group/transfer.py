@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from comesh.core.group.ledger import Ledger
-from comesh.core.group_messages import State
+from comesh.core.group_messages import Gap, Pull, Recover, State
 from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.core.step import Step
 
@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from comesh.core.group.replica import Replica
 
 
-def state_for(
-    replica: "Replica", accepted: Ballot, number: int, nonce: int, ballot: Ballot, step: Step
-) -> State:
-    """The accepted state, for a member that has what it accepted under that ballot up to that number."""
+def state_for(replica: "Replica", asked: Gap | Pull | Recover, ballot: Ballot, step: Step) -> State:
+    """The accepted state, for a member that has what it says it accepted."""
+    if isinstance(asked, Recover):
+        accepted, number = NO_BALLOT, 0
+    else:
+        accepted, number = asked.accepted, asked.number
+    nonce = 0 if isinstance(asked, Gap) else asked.nonce
     ledger = replica.ledger
     entries = ledger.since(number) if _is_prefix(replica, accepted, number) else None
     return State(

@@ -1,8 +1,8 @@
 """The deployment versions that a node holds, and how it comes by new ones.
 
-The group `deployment` commits the chain: an `Apply` names the version it builds on, and a stale one is refused.
-A committed version is gossiped by number; who lacks it asks a node that has it for the text, compiles it, and
-keeps it in its journal before it acts on it.
+The group `deployment` commits the chain: an `Apply` names the version it builds on, and a stale one is
+refused. A committed version is gossiped by number; who lacks it asks a node that has it for the text,
+compiles it, and keeps it in its journal before it acts on it.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from comesh.core.step import Step
 from comesh.core.work_messages import Applied, Apply, Letter
 
 Compile = Callable[[str, int, Program], Program]
-"""A document's text, its version and the program before it; ValueError in plain words if it is no deployment."""
+"""A document's text, its version, the program before it; ValueError in plain words if it is no deployment."""
 
 NOTICE = "deployment"
 KEPT_VERSIONS = 8
