@@ -140,7 +140,9 @@ class Program:
         self.moment = moment
         self.text = text
         """The document that it was made of: what a node hands to one that lacks this version."""
-        self.first_versions: dict[GroupId, int] = dict(first_versions or dict.fromkeys(plan.genesis, plan.version))
+        if first_versions is None:
+            first_versions = dict.fromkeys(plan.genesis, plan.version)
+        self.first_versions: dict[GroupId, int] = dict(first_versions)
         """The deployment version that added each group."""
         self.group_of_device: dict[DeviceId, GroupId] = {
             device: cluster.group for cluster in plan.clusters for device in cluster.devices

@@ -1,8 +1,9 @@
 """The swarm: a seed draws a whole mesh and everything that goes wrong in it; the checkers judge what came.
 
-First a phase in which anything may break, then a quiet one in which everything must go on (TigerBeetle's habit).
-The promises of section 9 of the protocol are judged after every event, by `checks`, from the devices' own view and
-the committed history; progress in the quiet phase. Every verdict carries the command that replays it.
+First a phase in which anything may break, then a quiet one in which everything must go on (TigerBeetle's
+habit). The promises of section 9 of the protocol are judged after every event, by `checks`, from the devices'
+own view and the committed history; progress in the quiet phase. Every verdict carries the command that
+replays it.
 """
 
 import msgspec
@@ -26,7 +27,7 @@ PROGRESS_MS = 60_000.0
 SETTLED_MS = 12_000.0
 """The quiet phase ends this long after the last group came to be served; then runs are judged."""
 OPERATOR_MS = 20_000.0
-"""A group that nobody serves for so long after the last fault, and that has no quorum left, gets an operator."""
+"""A group without a quorum that nobody serves for so long after the last fault gets an operator."""
 SLICE_MS = 2000.0
 
 
@@ -146,7 +147,7 @@ class Swarm:
             self._runs += 1
 
     def settled(self) -> bool:
-        """Every group is served by a running node, and nothing that waited at the end of the faults still does."""
+        """Every group is served, and nothing that waited at the end of the faults still does."""
         served = {group for _, groups in self._groups() for group in groups.served}
         live = [run for runs in self.checks.runs.live.values() for run in runs.values()]
         return served >= set(self.program.plan.genesis) and all(run.since_ms > BREAKING_MS for run in live)

@@ -1,8 +1,8 @@
-"""What a seed of the swarm draws: a mesh, its devices and routines, its settings, and everything that goes wrong.
+"""What a seed of the swarm draws: a mesh, its devices and routines, its settings, and what goes wrong.
 
-Small meshes on purpose: three to a dozen nodes in a few clusters meet every interleaving that large ones do, and
-a seed takes a second. Waits of the protocol (cold_wait, replace_after, ...) are drawn short, so that what comes
-after them happens within a run; leases and resends are as in a deployment.
+Small meshes on purpose: three to a dozen nodes in a few clusters meet every interleaving that large ones do,
+and a seed takes a second. Waits of the protocol (cold_wait, replace_after, ...) are drawn short, so that what
+comes after them happens within a run; leases and resends are as in a deployment.
 """
 
 import dataclasses

@@ -290,7 +290,7 @@ class Replica:
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def on_body(self, rank: int, body: Body, step: Step) -> None:  # noqa: PLR0912  (one branch per message)
+    def on_body(self, rank: int, body: Body, step: Step) -> None:
         """From another member; its seat and store were checked."""
         match body:
             case Update():
