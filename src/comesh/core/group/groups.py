@@ -152,6 +152,8 @@ class Groups:
                 replica = self.replicas.get(int(timer.of))
                 if replica is not None:
                     replica.on_due(step)
+            elif timer.what == "list":
+                self._post_listing(GroupId(str(timer.of)), step)
             else:
                 self.post_office.on_timer(timer, step)
             return
@@ -363,9 +365,15 @@ class Groups:
             serving.parts["devices"] = Devices(serving)
             serving.parts["routines"] = Routines(serving)
         self._servings[config.group] = serving
-        key, version, value = listing_notice(config, serving.ballot, self.own)
-        self.post_notice(key, version, value, step)
+        # Not now: were this step's writes to fail, nothing of it happened, and nobody may have heard of it.
+        step.set_timer(Timer("group", "list", config.group), 0.0)
         return serving
+
+    def _post_listing(self, group: GroupId, step: Step) -> None:
+        serving = self._servings.get(group)
+        if serving is not None:
+            key, version, value = listing_notice(serving.config, serving.ballot, self.own)
+            self.post_notice(key, version, value, step)
 
     def close_serving(self, serving: Serving, step: Step) -> None:
         serving.end(step)
