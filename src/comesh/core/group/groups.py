@@ -303,8 +303,8 @@ class Groups:
             replica.leadership.handoff.on_installed(sender, body, step)
 
     def _sits(self, replica: Replica, rank: int, store: int) -> bool:
-        """With the journal that the seat was given to: another one is a stranger's."""
-        return replica.config.seats[rank].store == store != UNBOUND_STORE
+        """Another member, with the journal that the seat was given to: another one is a stranger's."""
+        return rank != replica.rank and replica.config.seats[rank].store == store != UNBOUND_STORE
 
     def newest_config(self, group: GroupId) -> Config | None:
         """The newest config of a group that this node sits in, or knows to have followed."""
