@@ -1,0 +1,249 @@
+"""Makes a transcript of what nodes do: one line per thing worth reading, in order of time.
+
+Left out: membership, readings that nobody waits for, touches, acknowledgements (a commit says that there were
+enough), the group `deployment`, and what is said again word for word between members. What leaders propose is
+told in words with the Update that carries it; a commit names its number. A letter that is sent again says so.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from entry_words import RunNames, config_name, entry_words
+from message_words import body_words, work_words
+
+from comesh.core.effects import (
+    Answered,
+    CommandDevice,
+    Committed,
+    DeviceChanged,
+    Effect,
+    LeaderChanged,
+    Observation,
+    Observe,
+    Persist,
+    RunTraced,
+    Send,
+    Stop,
+)
+from comesh.core.group_messages import (
+    Acked,
+    InConfig,
+    Probe,
+    Probed,
+    Sync,
+    Update,
+)
+from comesh.core.ids import NodeId
+from comesh.core.journal import Appended, ConfigKept, JournalRecord, Promised, StateTaken, Tombstone, put_all
+from comesh.core.plan import DEPLOYMENT
+from comesh.core.records import Entry, HandoffRecord, Record
+from comesh.core.work_messages import (
+    EventsSeen,
+    Fired,
+    Letter,
+    Reading,
+    Seen,
+    Watch,
+)
+from comesh.sim.devices import Acted
+
+_HIDDEN_BODIES: Final = (Acked, Probe, Probed)
+_HIDDEN_WORK: Final = (Reading, Seen, Watch, EventsSeen)
+
+
+class _Known:
+    """What a leader has proposed so far, and in which words."""
+
+    __slots__ = ("number", "records", "words")
+
+    def __init__(self, number: int, records: dict[str, Record]) -> None:
+        self.number = number
+        self.records = records
+        self.words: dict[int, list[str]] = {}
+
+
+class Telling:
+    """`lines` grows from `begin` on; what came before is only remembered, to tell changes."""
+
+    def __init__(self, now_ms: Callable[[], float], arrives: Callable[[str, NodeId], bool]) -> None:
+        self.lines: list[str] = []
+        self.runs = RunNames()
+        self.ended: list[str] = []
+        self.journal = False
+        """Tell every update that is written, and whether it was flushed."""
+        self._now_ms = now_ms
+        self._arrives = arrives
+        self._began_ms: float | None = None
+        self._known: dict[tuple[str, int], _Known] = {}
+        """What a leader has proposed: by machine and config."""
+        self._groups: dict[int, str] = {}
+        """Configs by mark."""
+        self._said: set[tuple[str, NodeId, str]] = set()
+        self._pending: tuple[float, str, str, list[str]] | None = None
+
+    def begin(self) -> None:
+        self._pending = None
+        self._said.clear()
+        self._began_ms = self._now_ms()
+
+    def line(self, text: str, at_ms: float | None = None) -> None:
+        self._flush()
+        self._write(text, self._now_ms() if at_ms is None else at_ms)
+
+    def _write(self, text: str, at_ms: float) -> None:
+        if self._began_ms is not None:
+            self.lines.append(f"{at_ms - self._began_ms:6.0f}  {text}")
+
+    def _flush(self) -> None:
+        """A message to several is one line."""
+        if self._pending is not None:
+            at_ms, sender, text, receivers = self._pending
+            self._pending = None
+            self._write(f"{sender} -> {' '.join(receivers)}  {text}", at_ms)
+
+    # -- what nodes do -----------------------------------------------------------------------------------
+
+    def effect(self, machine: str, effect: Effect, *, lost: bool = False, held_ms: float = 0.0) -> None:
+        match effect:
+            case Send(message=InConfig() as message):
+                self._in_config(machine, effect.to, message, lost)
+            case Send(message=Letter() as letter):
+                self._letter(machine, effect.to, letter, lost, held_ms)
+            case Persist():
+                self._persist(machine, effect.record, effect.flush)
+            case Observe():
+                self._observation(machine, effect.observation)
+            case CommandDevice():
+                argument = "" if effect.argument is None else f" {effect.argument}"
+                of = f"{self.runs(effect.run)} step {effect.step}"
+                self.line(f"{machine} => {effect.device}  {effect.command}{argument} ({of})")
+            case Stop():
+                self.line(f"{machine} stops itself: {effect.reason}")
+            case _:
+                pass
+
+    def step_ended(self) -> None:
+        self._flush()
+
+    def _send(self, machine: str, to: NodeId, text: str, lost: bool) -> None:
+        receiver = to if self._arrives(machine, to) and not lost else f"{to}(lost)"
+        pending = self._pending
+        if pending is not None and pending[1:3] == (machine, text):
+            pending[3].append(receiver)
+            return
+        self._flush()
+        self._pending = (self._now_ms(), machine, text, [receiver])
+
+    # -- inside a config ---------------------------------------------------------------------------------
+
+    def _in_config(self, machine: str, to: NodeId, message: InConfig, lost: bool) -> None:
+        body = message.body
+        if message.group == DEPLOYMENT or isinstance(body, _HIDDEN_BODIES):
+            return
+        self._groups[message.mark] = config_name(message.group, message.number)
+        if isinstance(body, Update):
+            if not body.entries:
+                return
+            text = self._update(machine, message, body)
+        else:
+            text = body_words(body)
+        text = f"{config_name(message.group, message.number)}: {text}"
+        # A ballot is opened again and again for who does not answer, each time at the number of then.
+        key = f"{message.mark} Sync {body.ballot}" if isinstance(body, Sync) else text
+        if (machine, to, key) not in self._said:
+            self._said.add((machine, to, key))
+            self._send(machine, to, text, lost)
+
+    def _update(self, machine: str, message: InConfig, update: Update) -> str:
+        """Its entries, in words."""
+        last = update.first + len(update.entries) - 1
+        numbers = f"{update.first}" if last == update.first else f"{update.first}-{last}"
+        words: list[str] = []
+        for number, entry in enumerate(update.entries, start=update.first):
+            words += self._proposal(machine, message.mark, number, entry)
+        return f"Update {numbers}: {'; '.join(words) or 'what is sensed'}"
+
+    def _proposal(self, machine: str, mark: int, number: int, entry: Entry) -> list[str]:
+        """What an entry of this leader changes, as it was when it first sent it."""
+        known = self._known.get((machine, mark))
+        if known is None:
+            return entry_words({}, entry, self.runs)
+        if number == known.number + 1:
+            known.words[number] = entry_words(known.records, entry, self.runs)
+            put_all(known.records, entry)
+            known.number = number
+        return known.words.get(number, ["an older entry"])
+
+    # -- between groups ----------------------------------------------------------------------------------
+
+    def _letter(self, machine: str, to: NodeId, letter: Letter, lost: bool, held_ms: float) -> None:
+        body = letter.body
+        if DEPLOYMENT in (letter.to, letter.sender) or isinstance(body, _HIDDEN_WORK):
+            return
+        if isinstance(body, Fired) and body.run is not None:
+            return
+        text = f"{letter.sender or 'a person'} to {letter.to or 'the asker'}: {work_words(body, self.runs)}"
+        if (machine, to, text) in self._said:
+            text += " (again)"
+        self._said.add((machine, to, text))
+        if held_ms:
+            text += f" (held up for {held_ms:.0f} ms)"
+        self._send(machine, to, text, lost)
+
+    # -- journals, observations, devices -----------------------------------------------------------------
+
+    def _persist(self, machine: str, record: JournalRecord, flush: bool) -> None:
+        verb = "flushes" if flush else "writes"
+        match record:
+            case Promised() if flush and record.mark in self._groups:
+                self.line(f"{machine} {verb} its promise of {self._groups[record.mark]} to {record.ballot}")
+            case ConfigKept() if record.config.group != DEPLOYMENT:
+                name = config_name(record.config.group, record.config.number)
+                self._groups[record.config.mark] = name
+                what = f"{name} at {record.number}" if record.installed else f"its base for {name}"
+                self.line(f"{machine} flushes {what}")
+            case Tombstone() if record.newest.group != DEPLOYMENT:
+                newest = config_name(record.newest.group, record.newest.number)
+                self.line(f"{machine} {verb} the tombstone: now it is {newest}")
+            case Appended() if record.mark in self._groups:
+                if isinstance(record.entry[0], HandoffRecord):
+                    name = self._groups[record.mark]
+                    self.line(f"{machine} {verb} the handoff entry of {name}, {record.number}")
+                elif self.journal:
+                    self.line(f"{machine} {verb} {self._groups[record.mark]} {record.number}")
+            case StateTaken() if self.journal and record.mark in self._groups:
+                self.line(f"{machine} {verb} the state of {self._groups[record.mark]} at {record.number}")
+            case _:
+                pass
+
+    def _observation(self, machine: str, observation: Observation) -> None:
+        match observation:
+            case Committed() if observation.group != DEPLOYMENT:
+                name = config_name(observation.group, observation.config.number)
+                self.line(f"{machine} commits {name} {observation.number}")
+            case LeaderChanged() if observation.group != DEPLOYMENT:
+                self._leader(machine, observation)
+            case DeviceChanged():
+                self.line(f"{machine} finds {observation.device} {observation.status} ({observation.why})")
+            case Answered(run=None):
+                self.line(f"{machine} tells the person: {observation.request}: {observation.why_not}")
+            case RunTraced(what="finished" | "failed" | "dropped"):
+                detail = f": {observation.detail}" if observation.detail else ""
+                self.ended.append(f"{self.runs(observation.run)} {observation.what}{detail}")
+            case _:
+                pass
+
+    def _leader(self, machine: str, told: LeaderChanged) -> None:
+        name = config_name(told.group, told.config.number)
+        records = {record.key: record for record in told.records}
+        self._known[machine, told.config.mark] = _Known(told.number, records)
+        self._groups[told.config.mark] = name
+        why = f" ({told.why})" if told.why else ""
+        self.line(f"{machine} is {told.state}: {name} at {told.number}, ballot {told.ballot}{why}")
+
+    def acted(self, act: Acted) -> None:
+        self._flush()
+        done = f"refuses: {act.refused}" if act.refused is not None else "acts"
+        argument = "" if act.argument is None else f" {act.argument}"
+        of = f"{self.runs(act.run)} step {act.step}, sent by {act.by}"
+        self._write(f"{act.device} {done}: {act.command}{argument} ({of})", act.at_ms)

@@ -1,0 +1,30 @@
+"""Golden transcripts: each scenario is played and told, and must read exactly as it did when it was reviewed.
+
+After a change that is meant: `pytest tests/scenarios --rewrite`, then read the difference like code.
+"""
+
+from pathlib import Path
+
+import clean_firings
+import leader_deaths
+import pytest
+import safety_cases
+from repertoire import SCENARIOS, play
+
+MODULES = (clean_firings, leader_deaths, safety_cases)
+"""Importing them registers their scenarios."""
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_scenario(name: str, rewrite: bool) -> None:
+    text, stage = play(name)
+    assert stage.checks.violations == [], "\n".join(map(str, stage.checks.violations))
+    path = TRANSCRIPTS / f"{name}.txt"
+    if rewrite:
+        path.write_text(text)
+    assert text == path.read_text(), f"{path.name} reads otherwise now; if that is meant: --rewrite"
+
+
+def test_every_transcript_has_its_scenario() -> None:
+    assert {path.stem for path in TRANSCRIPTS.glob("*.txt")} == set(SCENARIOS)
