@@ -14,7 +14,7 @@ from comesh.core.group.leadership import Leadership
 from comesh.core.group.replica import IDLE_LEASES, Replica
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Answer, Ask, Claim, Promise, Pull, Refuse, State
-from comesh.core.stamps import Ballot
+from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.core.step import Step
 
 DEFER_PER_RANK_MS = 100.0
@@ -37,6 +37,7 @@ class Election:
         self._promises: dict[int, Promise] = {}
         self._pulled_from: int | None = None
         self._nonce = 0
+        self._resend_ms = 0.0
         self._lossy = False
         self.ballot = Ballot(self._round, replica.rank)
 
@@ -125,7 +126,8 @@ class Election:
         replica.send_all(Claim(self.ballot), step)
         trip_ms = max(replica.far_round_trip_ms, 1.0)
         replica.deadlines.set("claim", CLAIM_ROUND_TRIPS * trip_ms + replica.lease_ms, step)
-        replica.deadlines.set("resend", 2 * trip_ms, step)
+        self._resend_ms = 2 * trip_ms
+        replica.deadlines.set("resend", self._resend_ms, step)
         self._count(step)
 
     def _count(self, step: Step) -> None:
@@ -147,6 +149,7 @@ class Election:
             self._open(step)
             return
         self._pulled_from = newest
+        self._nonce = 1 + (replica.host.draws.word() >> 2)
         self._pull(step)
 
     def _counts(self, promise: Promise) -> bool:
@@ -159,18 +162,23 @@ class Election:
     def _pull(self, step: Step) -> None:
         replica = self._replica
         assert self._pulled_from is not None
-        self._nonce = 1 + (replica.host.draws.word() >> 2)
         ledger = replica.ledger
         pull = Pull(replica.accepted, ledger.number, ledger.digest, self._nonce)
         replica.send(self._pulled_from, pull, step)
 
+    def _pull_all(self, step: Step) -> None:
+        """What this member has is no beginning of it."""
+        if self._pulled_from is not None:
+            self._replica.send(self._pulled_from, Pull(NO_BALLOT, 0, 0, self._nonce), step)
+
     def awaits(self, rank: int, state: State) -> bool:
         return rank == self._pulled_from and state.nonce == self._nonce
 
-    def on_pulled(self, state: State, step: Step) -> None:
+    def on_pulled(self, state: State, fits: bool, step: Step) -> None:
         """The newest state is here; it is accepted as the one who gave it accepted it."""
-        promise = self._promises[self._pulled_from] if self._pulled_from is not None else None
-        assert promise is not None
+        if not fits:
+            self._pull_all(step)
+            return
         self._replica.take(state, state.number, state.accepted, step)
         self._open(step)
 
@@ -196,7 +204,8 @@ class Election:
                     self._pull(step)
                 else:
                     replica.send_all(Claim(self.ballot), step)
-                replica.deadlines.set("resend", max(2 * replica.far_round_trip_ms, 2.0) * 2, step)
+                self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
+                replica.deadlines.set("resend", self._resend_ms, step)
             case "claim" if replica.role is Role.CLAIMING:
                 self._step_back(step)
             case _:

@@ -396,8 +396,7 @@ class Replica:
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):
-            if adopt(self.ledger, state):
-                self.election.on_pulled(state, step)
+            self.election.on_pulled(state, adopt(self.ledger, state), step)
             return
         if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
             return
