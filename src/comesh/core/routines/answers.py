@@ -20,6 +20,7 @@ from comesh.core.records import (
 from comesh.core.routines.ledger import live_run, trace
 from comesh.core.routines.locks import acknowledged, groups_of, maybe_asked
 from comesh.core.routines.runs import Runs
+from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
 from comesh.core.step import Step
 from comesh.core.strategies import Strategy
@@ -194,7 +195,7 @@ class Answers:
             self._runs.fail(run, step, f"outage: {reason}" if outage else reason)
             return
         del self._runs.confirmations[run.run.routine]
-        merged = replace(confirmation.merged(run), stage=Stage.EXECUTING, era=self._serving.era)
+        merged = replace(moved(confirmation.merged(run), Stage.EXECUTING), era=self._serving.era)
         if merged != run:
             self._serving.put(merged)
             trace(self._serving, run.run, "executing", f"goes on at step {len(merged.progress)}")

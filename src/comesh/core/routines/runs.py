@@ -43,6 +43,7 @@ from comesh.core.routines.locks import (
     released,
     to_ask,
 )
+from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release
@@ -135,7 +136,7 @@ class Runs:
             # merely acquires has all of its locks.
             self.confirmations[run.run.routine] = Confirmation()
             if run.era < self.serving.era and run.stage is not Stage.ACQUIRING_LOCKS:
-                run = replace(run, stage=Stage.ACQUIRING_LOCKS)
+                run = moved(run, Stage.ACQUIRING_LOCKS)
                 self.serving.put(run)
             self.advance(run, step)
         else:
@@ -225,15 +226,14 @@ class Runs:
             self.advance(run, step)
 
     def _become_executing(self, run: RunRecord) -> RunRecord:
-        run = replace(run, stage=Stage.EXECUTING)
+        run = moved(run, Stage.EXECUTING)
         self.serving.put(run)
         trace(self.serving, run.run, "executing", f"attempt {run.attempt}, {len(run.steps)} steps")
         return run
 
     def _become_releasing(self, run: RunRecord, reason: str, devices: list[DeviceId]) -> RunRecord:
         run = replace(
-            run,
-            stage=Stage.RELEASING_LOCKS,
+            moved(run, Stage.RELEASING_LOCKS),
             reason=reason,
             held=(),
             to_release=released(run, devices, run.attempt),
