@@ -33,8 +33,8 @@ check: $(STAMP)  ## style and types only: quick
 test: check  ## all tests, after the checks
 	$(BIN)/pytest -n 2
 
-fuzz: $(STAMP)  ## random faults from many seeds, for five minutes (SEEDS=A-B to choose)
-	$(BIN)/comesh fuzz $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
+fuzz: $(STAMP)  ## random meshes and faults on all cores, for five minutes, going on where it stopped (SEEDS=A-B)
+	$(BIN)/comesh fuzz --resume $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
 
 bench: $(STAMP)  ## measure: selection, simulator, membership (about ten minutes)
 	$(BIN)/python benchmarks/selection.py

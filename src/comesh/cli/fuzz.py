@@ -2,76 +2,126 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterable
 from itertools import count
-from multiprocessing import get_context
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from comesh.cli import fuzz_pool
+from comesh.cli.fuzz_cases import case_lines
+from comesh.cli.fuzz_findings import RUN, Broken, Finding, SwarmKind, replay_of
+from comesh.cli.fuzz_shrink import replay_case, shrink_seed
+from comesh.cli.fuzz_state import State, is_state
+from comesh.cli.outputs import Force, check_output
 from comesh.cli.terminal import Exit, err, fail, out, print_json
-from comesh.sim.membership_swarm import Case, Verdict, draw, run_seed
 
+CORES = os.cpu_count() or 1
+STATE = Path(".comesh-fuzz.json")
+PLAIN_S = 10.0
+"""Between two lines of progress where there is no terminal."""
 
-class Tally(msgspec.Struct):
-    """What came of all seeds."""
-
-    seeds: int = 0
-    events: int = 0
-    faults: int = 0
-    slowest_recovery_s: float = 0.0
-    broken: list[Verdict] = msgspec.field(default_factory=list)
-
-    def add(self, verdict: Verdict) -> None:
-        self.seeds += 1
-        self.events += verdict.events
-        self.faults += verdict.faults
-        self.slowest_recovery_s = max(self.slowest_recovery_s, verdict.recovered_after_s or 0.0)
-        if verdict.broken:
-            self.broken.append(verdict)
+_Seeds = Annotated[str | None, typer.Option(help="Which seeds: one, or a range such as 1-500.")]
+_Minutes = Annotated[float | None, typer.Option(help="Or: as many seeds as fit, from 1 on.")]
+_Jobs = Annotated[int, typer.Option(min=1, help="Processes at once.")]
+_Resume = Annotated[bool, typer.Option("--resume", help="Go on where it stopped: leave out what was done.")]
+_StateFile = Annotated[Path, typer.Option(metavar="FILE", help="Where what was done is kept.")]
+_Membership = Annotated[bool, typer.Option("--membership", help="The swarm of membership alone, no groups.")]
+_Verbose = Annotated[bool, typer.Option(help="What each seed drew, and the history of what broke.")]
+_Shrink = Annotated[
+    int | None, typer.Option(metavar="SEED", help="Find a smaller case that breaks the same promise.")
+]
+_Write = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Where --shrink writes it; left out: fuzz-seed-SEED.json.")
+]
+_Replay = Annotated[Path | None, typer.Option(metavar="FILE", help="Run a case that --shrink wrote.")]
 
 
 def fuzz(
-    seeds: Annotated[str | None, typer.Option(help="Which seeds: one, or a range such as 1-500.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Or: as many seeds as fit, from 1 on.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at once.")] = os.cpu_count() or 1,
-    verbose: Annotated[bool, typer.Option(help="Say what each seed drew: mesh, radio, faults.")] = False,
+    *,
+    seeds: _Seeds = None,
+    minutes: _Minutes = None,
+    jobs: _Jobs = CORES,
+    resume: _Resume = False,
+    state: _StateFile = STATE,
+    membership: _Membership = False,
+    shrink: _Shrink = None,
+    write: _Write = None,
+    replay: _Replay = None,
+    verbose: _Verbose = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    force: Force = False,
 ) -> None:
-    """Draw meshes and faults from seeds, and check that what was promised holds.
+    """Draw meshes, routines and faults from seeds, and check that what was promised holds.
 
     Ends with 0 if every promise held, with 1 if not; each failing seed prints the command that replays it.
     """
-    if (seeds is None) == (minutes is None):
-        fail("say either --seeds A-B or --minutes M")
+    if sum(given is not None for given in (seeds, minutes, shrink, replay)) != 1:
+        fail("say one of --seeds A-B, --minutes M, --shrink SEED, --replay FILE")
+    kind = SwarmKind.MEMBERSHIP if membership else SwarmKind.GROUPS
+    if shrink is not None or replay is not None:
+        if membership:
+            fail("--membership: only seeds of groups are shrunk; replay one with --seeds A-A --verbose")
+        if shrink is not None:
+            shrink_seed(shrink, write, force=force, json=json)
+        if replay is not None:
+            replay_case(replay, json=json)
     if minutes is not None and not 0 < minutes < float("inf"):
         fail(f"--minutes {minutes:g}: expected more than 0; or say --seeds A-B")
     wanted = count(1) if seeds is None else _parse(seeds)
+    check_output(state, reads=(), ours=is_state, kind="state of comesh fuzz", force=False)
+    tally, teller = Tally(swarm=kind), _Teller(kind, verbose, quiet=json)
+    try:
+        with State(state, kind) as kept:
+            tally.code = kept.code
+            stopped = _run(wanted, kept, tally, teller, minutes=minutes, jobs=jobs, resume=resume)
+    except OSError as wrong:
+        fail(f"cannot write {wrong.filename or state}: {wrong.strerror}; name another file with --state")
+    _conclude(tally, stopped=stopped, json=json)
+
+
+def _run(
+    wanted: Iterable[int],
+    state: State,
+    tally: "Tally",
+    teller: "_Teller",
+    *,
+    minutes: float | None,
+    jobs: int,
+    resume: bool,
+) -> bool:
+    """All seeds that are wanted; True: Ctrl-C came before the last."""
     total = len(wanted) if isinstance(wanted, range) else None
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    tally = Tally()
-    with _progress(total) as progress:
-        bar = progress.add_task("seeds", total=total)
-        for verdict in _verdicts(wanted, jobs, deadline):
-            tally.add(verdict)
-            progress.advance(bar)
-            if verbose and not json:
-                _describe(verdict.seed)
-            if verdict.broken and not json:
-                _report(verdict)
-    if not tally.seeds:
-        fail("no seed was run: the time was over before; give more --minutes, or --seeds A-B")
-    if json:
-        print_json(tally)
-    else:
-        out.print(
-            f"{tally.seeds} seeds, {tally.faults} faults, {tally.events} events: "
-            f"{len(tally.broken)} with a broken promise; slowest recovery {tally.slowest_recovery_s:.0f} s"
-        )
-    raise typer.Exit(int(Exit.NO if tally.broken else Exit.OK))
+    if resume:
+        if state.dropped:
+            err.print(f"{state.dropped} results of other code do not count")
+        for seed, finding in sorted(state.found.items()):
+            if not isinstance(wanted, range) or seed in wanted:
+                tally.resumed += 1
+                tally.add(finding)
+                teller.tell(finding)
+    done = frozenset(state.found) if resume else frozenset()
+    left = (seed for seed in wanted if seed not in done)
+    jobs = jobs if total is None else max(1, min(jobs, total - tally.seeds))
+    with fuzz_pool.Stopping() as stopping, _progress(total) as progress:
+        bar = progress.add_task("seeds", total=total, completed=tally.seeds)
+        told_s = time.monotonic()
+        for finding in fuzz_pool.findings(
+            left, RUN[tally.swarm], jobs=jobs, deadline=deadline, stopping=stopping
+        ):
+            state.add(finding)
+            tally.add(finding)
+            broken = f", {len(tally.broken)} broken" if tally.broken else ""
+            progress.update(bar, advance=1, description=f"seeds{broken}")
+            teller.tell(finding)
+            if progress.disable and not teller.quiet and time.monotonic() - told_s > PLAIN_S:
+                told_s = time.monotonic()
+                err.print(f"{tally.seeds} seeds{'' if total is None else f' of {total}'}{broken}")
+        return stopping.asked and tally.seeds != total
 
 
 def _parse(seeds: str) -> range:
@@ -84,23 +134,6 @@ def _parse(seeds: str) -> range:
     return chosen
 
 
-def _verdicts(wanted: Iterable[int], jobs: int, deadline: float | None) -> Iterator[Verdict]:
-    """As they come in; seeds are handed out only as fast as they are worked off."""
-    seeds = iter(wanted)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        under_way: set[Future[Verdict]] = set()
-        while True:
-            while len(under_way) < 2 * jobs and (deadline is None or time.monotonic() < deadline):
-                seed = next(seeds, None)
-                if seed is None:
-                    break
-                under_way.add(pool.submit(run_seed, seed))
-            if not under_way:
-                return
-            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            yield from sorted((future.result() for future in done), key=lambda verdict: verdict.seed)
-
-
 def _progress(total: int | None) -> Progress:
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
     if total is None:
@@ -108,42 +141,143 @@ def _progress(total: int | None) -> Progress:
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
-def _describe(seed: int) -> None:
-    case, _ = draw(seed)
-    out.print(f"seed {seed}: {case.topology} of {case.nodes} nodes", markup=False)
-    for line in _setting_lines(case):
-        out.print(f"  {line}", markup=False)
-    for line in case.faults.describe():
-        out.print(f"  {line}", markup=False)
+class _Teller:
+    """Says what came of seeds, as they come in."""
+
+    def __init__(self, kind: SwarmKind, verbose: bool, *, quiet: bool) -> None:
+        self._kind = kind
+        self._verbose = verbose
+        self.quiet = quiet
+
+    def tell(self, finding: Finding) -> None:
+        if self.quiet:
+            return
+        if self._verbose:
+            for line in case_lines(finding.seed, self._kind):
+                out.print(line)
+        if finding.broken:
+            out.print(f"seed {finding.seed}: broken", style="bold red")
+            show_broken(finding, history=self._verbose)
+            out.print(f"  replay: {replay_of(finding.seed, self._kind)}")
 
 
-def _setting_lines(case: Case) -> list[str]:
-    """What the radio, the clocks and membership were set to, in words."""
-    settings, radio = case.settings, case.settings.radio
-    air = [f"hop {radio.hop_ms:g} ms"]
-    rates = (
-        ("loss per hop", radio.loss_per_hop),
-        ("loss per message", radio.loss_per_message),
-        ("duplicates", radio.duplicate),
-        ("reordered", radio.reorder),
+def show_broken(finding: Finding, *, history: bool) -> None:
+    for broken in finding.broken:
+        out.print(f"  {broken.line}")
+        if history:
+            for line in broken.history:
+                out.print(f"    {line}")
+
+
+# -- the sum -----------------------------------------------------------------------------------------------
+
+
+class CpuTime(msgspec.Struct, frozen=True):
+    """Of a seed, in seconds."""
+
+    median: float
+    percentile_95: float
+    total: float
+
+
+class Failure(msgspec.Struct, frozen=True):
+    seed: int
+    replay: str
+    broken: tuple[Broken, ...]
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    swarm: SwarmKind
+    code: str
+    """A digest of the sources that were run."""
+    seeds: int
+    resumed: int
+    """Of them, how many were done before."""
+    stopped: bool
+    events: int
+    faults: int
+    runs: int
+    commits: int
+    lossy: int
+    longest_quiet_s: float
+    """Until everything was well again after the last fault, and seen to be."""
+    cpu_s: CpuTime
+    broken: tuple[Failure, ...]
+
+
+class Tally:
+    """What came of all seeds."""
+
+    def __init__(self, swarm: SwarmKind) -> None:
+        self.swarm = swarm
+        self.code = ""
+        self.resumed = 0
+        self._totals = dict.fromkeys(("events", "faults", "runs", "commits", "lossy"), 0)
+        self._longest_s = 0.0
+        self._cpu_s: list[float] = []
+        self.broken: dict[int, Finding] = {}
+
+    @property
+    def seeds(self) -> int:
+        return len(self._cpu_s)
+
+    def add(self, finding: Finding) -> None:
+        for name in self._totals:
+            self._totals[name] += getattr(finding, name)
+        self._longest_s = max(self._longest_s, finding.quiet_s or 0.0)
+        self._cpu_s.append(finding.cpu_s)
+        if finding.broken:
+            self.broken[finding.seed] = finding
+
+    def summary(self, *, stopped: bool) -> Summary:
+        times_s = sorted(self._cpu_s)
+        return Summary(
+            swarm=self.swarm,
+            code=self.code,
+            seeds=self.seeds,
+            resumed=self.resumed,
+            stopped=stopped,
+            longest_quiet_s=self._longest_s,
+            cpu_s=CpuTime(
+                times_s[len(times_s) // 2], times_s[len(times_s) * 95 // 100], round(sum(times_s), 3)
+            ),
+            broken=tuple(
+                Failure(seed, replay_of(seed, self.swarm), finding.broken)
+                for seed, finding in sorted(self.broken.items())
+            ),
+            **self._totals,
+        )
+
+
+def _conclude(tally: Tally, *, stopped: bool, json: bool) -> NoReturn:
+    if not tally.seeds:
+        if stopped:
+            raise typer.Exit(int(Exit.INTERRUPTED))
+        fail("no seed was run: the time was over before; give more --minutes, or --seeds A-B")
+    summary = tally.summary(stopped=stopped)
+    if json:
+        print_json(summary)
+    else:
+        _show(summary)
+    if stopped:
+        raise typer.Exit(int(Exit.INTERRUPTED))
+    raise typer.Exit(int(Exit.NO if summary.broken else Exit.OK))
+
+
+def _show(summary: Summary) -> None:
+    before = f" ({summary.resumed} of them before)" if summary.resumed else ""
+    out.print(
+        f"{summary.seeds} seeds{before}: {len(summary.broken)} with a broken promise; "
+        f"longest quiet phase until all was well {summary.longest_quiet_s:.0f} s"
     )
-    air += [f"{name} {100 * rate:g} %" for name, rate in rates if rate]
-    if radio.reorder:
-        air[-1] += f", held up by up to {radio.reorder_ms:g} ms"
-    return [
-        f"radio: {', '.join(air)}",
-        f"clocks: off by up to {settings.skew_ms / 1000:g} s, drift up to {settings.drift_ppm:g} ppm",
-        f"nodes start within {settings.start_spread_ms / 1000:g} s; membership probes "
-        + ("near nodes more often" if case.membership.spatial else "all nodes alike"),
-        f"notices posted: {len(case.postings)}",
-        f"faults: {len(case.faults.faults)}",
-    ]
-
-
-def _report(verdict: Verdict) -> None:
-    out.print(f"seed {verdict.seed}: broken", style="bold red")
-    for line in verdict.broken[:10]:
-        out.print(f"  {line}", markup=False)
-    if len(verdict.broken) > 10:
-        out.print(f"  and {len(verdict.broken) - 10} more")
-    out.print(f"  replay: {verdict.replay}", markup=False)
+    for failure in summary.broken:
+        out.print(f"  {failure.replay}    # {failure.broken[0].promise}")
+    cpu_s = summary.cpu_s
+    out.print(
+        f"CPU per seed: median {cpu_s.median:.2f} s, 95 % within {cpu_s.percentile_95:.2f} s; "
+        f"in all {cpu_s.total:.0f} s, {summary.events} events"
+    )
+    groups = f", {summary.runs} runs, {summary.commits} commits, {summary.lossy} lossy elections"
+    out.print(f"{summary.faults} faults" + (groups if summary.swarm is SwarmKind.GROUPS else ""))
+    if summary.stopped:
+        out.print("stopped; the same command with --resume goes on from here")

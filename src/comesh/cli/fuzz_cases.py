@@ -1,0 +1,118 @@
+"""What a seed drew, in words: the mesh, its settings, its routines, and what goes wrong, one per line."""
+
+from collections.abc import Iterator
+
+from comesh.cli.fuzz_findings import SwarmKind
+from comesh.core.membership import MembershipSettings
+from comesh.core.program import RoutineProgram
+from comesh.sim import membership_swarm, swarm_case
+from comesh.sim.faults import Schedule
+from comesh.sim.swarm_case import Asking, Case
+from comesh.sim.world import WorldSettings
+
+
+def case_lines(seed: int, kind: SwarmKind, case: Case | None = None) -> list[str]:
+    """case: what is left of it, where it was reduced."""
+    if kind is SwarmKind.MEMBERSHIP:
+        return list(_of_membership(seed))
+    return list(_of_groups(seed, case))
+
+
+def fault_lines(faults: Schedule) -> list[str]:
+    return [f"faults: {len(faults.faults)}", *(f"  {line.strip()}" for line in faults.describe())]
+
+
+def asking_lines(askings: tuple[Asking, ...]) -> list[str]:
+    return [f"asked by people: {len(askings)}", *(f"  {_asking(asking)}" for asking in askings)]
+
+
+def _of_groups(seed: int, reduced: Case | None) -> Iterator[str]:
+    drawn, topology, program, _ = swarm_case.draw(seed)
+    case = reduced or drawn
+    domains = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in topology.power_domains.items())
+    devices = len(topology.devices)
+    yield f"seed {seed}: {topology.name}, {len(topology.nodes)} nodes, {devices} devices"
+    yield f"  power domains: {domains or 'none'}"
+    for group, nodes in sorted(program.plan.genesis.items()):
+        yield f"  {group} begins with {', '.join(nodes)}"
+    for line in _world(case.settings, case.membership):
+        yield f"  {line}"
+    protocol, selection = case.protocol, case.selection
+    yield (
+        f"  protocol: lease {protocol.lease_ms} ms, epoch {protocol.epoch_ms / 1000:g} s, "
+        f"{'strict' if protocol.strict else 'batched'} durability, lock batches: {protocol.batch}, "
+        f"lock order: {protocol.order}, {'estimated' if protocol.estimated_timeouts else 'fixed'} timeouts"
+    )
+    yield (
+        f"  waits: cold {protocol.cold_wait_ms:g} ms, replace after {protocol.replace_after_ms:g} ms, "
+        f"ready {protocol.ready_wait_ms:g} ms, probe after {protocol.probe_after_ms:g} ms"
+    )
+    yield (
+        f"  selection: f={selection.f}, clusters of {selection.cluster_size}, members {selection.members}, "
+        f"leaders {selection.leaders}"
+    )
+    yield f"  routines: {len(program.routines)}"
+    for routine in program.routines.values():
+        yield f"    {_routine(routine)}"
+    for line in [*asking_lines(case.askings), *fault_lines(case.faults)]:
+        yield f"  {line}"
+
+
+def _routine(routine: RoutineProgram) -> str:
+    match routine:
+        case RoutineProgram(when=clause) if clause is not None:
+            trigger = f"when {_reads(clause.reads)}"
+        case RoutineProgram(on_event=clause) if clause is not None:
+            trigger = f"on events of {_reads(clause.reads)}"
+        case RoutineProgram(schedule=schedule) if schedule is not None:
+            trigger = "on a schedule"
+        case _:
+            trigger = "by hand"
+    steps = ", ".join(
+        f"{step.device} {step.command}{' (best effort)' if step.best_effort else ''}"
+        for step in routine.steps
+    )
+    return f"{routine.id}: {routine.strategy}, {trigger}: {steps}"
+
+
+def _reads(names: frozenset[tuple[str, str]]) -> str:
+    return ", ".join(f"{device}.{reading}" for device, reading in sorted(names))
+
+
+def _asking(asking: Asking) -> str:
+    what = f"version {asking.base + 1}" if asking.routine is None else f"fire {asking.routine}"
+    return f"{asking.at_ms / 1000:.3f} s  {asking.node}: {what} ({asking.request})"
+
+
+def _of_membership(seed: int) -> Iterator[str]:
+    case, _ = membership_swarm.draw(seed)
+    yield f"seed {seed}: {case.topology} of {case.nodes} nodes"
+    probing = "near nodes more often" if case.membership.spatial else "all nodes alike"
+    for line in [
+        *_world(case.settings, case.membership),
+        f"membership probes {probing}",
+        f"notices posted: {len(case.postings)}",
+        *fault_lines(case.faults),
+    ]:
+        yield f"  {line}"
+
+
+def _world(settings: WorldSettings, membership: MembershipSettings) -> list[str]:
+    """What the radio, the clocks and the start were set to."""
+    radio = settings.radio
+    air = [f"hop {radio.hop_ms:g} ms"]
+    rates = (
+        ("loss per hop", radio.loss_per_hop),
+        ("loss per message", radio.loss_per_message),
+        ("duplicates", radio.duplicate),
+        ("reordered", radio.reorder),
+    )
+    air += [f"{name} {100 * rate:g} %" for name, rate in rates if rate]
+    if radio.reorder:
+        air[-1] += f", held up by up to {radio.reorder_ms:g} ms"
+    return [
+        f"radio: {', '.join(air)}",
+        f"clocks: off by up to {settings.skew_ms / 1000:g} s, drift up to {settings.drift_ppm:g} ppm",
+        f"nodes start within {settings.start_spread_ms / 1000:g} s; "
+        f"membership period {membership.period_ms:g} ms",
+    ]

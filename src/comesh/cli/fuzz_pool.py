@@ -1,0 +1,90 @@
+"""Seeds spread over processes. Ctrl-C once: the seeds under way are finished; twice: at once."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context
+from types import FrameType
+
+from comesh.cli.fuzz_findings import Finding
+from comesh.cli.terminal import err, fail
+
+_LOOK_S = 0.25
+"""How often it is seen whether a stop was asked for."""
+
+
+class Stopping:
+    """Takes Ctrl-C while it is entered."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._main = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> "Stopping":
+        if self._main:
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._main:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        err.print("stopping: seeds under way are finished first; Ctrl-C again: at once")
+
+
+def findings(
+    seeds: Iterable[int],
+    run: Callable[[int], Finding],
+    *,
+    jobs: int,
+    deadline: float | None,
+    stopping: Stopping,
+) -> Iterator[Finding]:
+    """As they come in; seeds are handed out only as fast as they are worked off."""
+
+    def over() -> bool:
+        return stopping.asked or (deadline is not None and time.monotonic() >= deadline)
+
+    if jobs == 1:
+        for seed in seeds:
+            if over():
+                return
+            yield run(seed)
+        return
+    left = iter(seeds)
+    under_way: set[Future[Finding]] = set()
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    try:
+        while True:
+            while len(under_way) < 2 * jobs and not over():
+                following = next(left, None)
+                if following is None:
+                    break
+                under_way.add(pool.submit(run, following))
+            if over():
+                under_way = {future for future in under_way if not future.cancel()}
+            if not under_way:
+                break
+            done, under_way = wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+            yield from sorted((future.result() for future in done), key=lambda finding: finding.seed)
+        pool.shutdown()
+    except BrokenProcessPool:
+        fail("a process was killed, perhaps for want of memory; go on with --resume and fewer --jobs")
+    finally:
+        # Only where something went wrong is anything left: what is under way is not waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        if under_way:
+            for child in active_children():
+                child.terminate()
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; only the first one is to act on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

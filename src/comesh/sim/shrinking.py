@@ -1,0 +1,205 @@
+"""A smaller case that breaks the same promise: delta debugging (Zeller's ddmin) over what a seed drew.
+
+Faults are removed in pairs: what takes a node, a domain or a device down goes together with what brings it
+back, so that no case is left in which a group cannot go on for want of nodes. Next goes what people asked
+and what the radio, the clocks and the start had against the mesh. Routines and devices stay: they follow from
+the seed.
+
+A reduced case is kept as the seed and what is left of what it drew, so it is small, and says so where a newer
+version of the swarm draws something else.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from comesh.sim.faults import (
+    Crash,
+    DeviceDown,
+    DeviceUp,
+    Fault,
+    Kill,
+    Leave,
+    PowerBack,
+    PowerLoss,
+    Restart,
+    Schedule,
+)
+from comesh.sim.swarm_case import Case, draw
+from comesh.sim.world import WorldSettings
+
+FORMAT: Final = 1
+_T = TypeVar("_T")
+Breaks = Callable[[Case], bool]
+"""Whether a case still breaks the promise."""
+
+
+class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left of a case: the numbers of its faults and askings, in the order of their drawing."""
+
+    comesh_fuzz_case: int = FORMAT
+    seed: int
+    promise: str
+    """That it breaks."""
+    faults: tuple[int, ...]
+    of_faults: int
+    askings: tuple[int, ...]
+    of_askings: int
+    calm: tuple[str, ...] = ()
+    """Settings of the world that were put to rest."""
+
+    def case(self) -> Case:
+        """ValueError if the seed draws something else by now."""
+        drawn, *_ = draw(self.seed)
+        if (len(drawn.faults.faults), len(drawn.askings)) != (self.of_faults, self.of_askings):
+            now = f"{len(drawn.faults.faults)} faults and {len(drawn.askings)} askings"
+            then = f"{self.of_faults} and {self.of_askings}"
+            raise ValueError(
+                f"seed {self.seed} draws {now}, not {then}: another version of the swarm reduced this case"
+            )
+        unknown = sorted(set(self.calm) - set(CALMING))
+        if self.comesh_fuzz_case != FORMAT or unknown:
+            raise ValueError(f"a case of another version: format {self.comesh_fuzz_case}, calm {unknown}")
+        faults = drawn.faults.faults
+        if not all(0 <= number < len(faults) for number in self.faults):
+            raise ValueError(f"faults are numbered from 0 to {len(faults) - 1}")
+        if not all(0 <= number < len(drawn.askings) for number in self.askings):
+            raise ValueError(f"askings are numbered from 0 to {len(drawn.askings) - 1}")
+        settings = drawn.settings
+        for name in self.calm:
+            settings = CALMING[name](settings)
+        return replace(
+            drawn,
+            faults=Schedule(tuple(faults[number] for number in self.faults)),
+            askings=tuple(drawn.askings[number] for number in self.askings),
+            settings=settings,
+        )
+
+
+def whole(seed: int, promise: str) -> Reduced:
+    """All that a seed drew."""
+    drawn, *_ = draw(seed)
+    faults, askings = len(drawn.faults.faults), len(drawn.askings)
+    return Reduced(
+        seed=seed,
+        promise=promise,
+        faults=tuple(range(faults)),
+        of_faults=faults,
+        askings=tuple(range(askings)),
+        of_askings=askings,
+    )
+
+
+def shrink(case: Reduced, breaks: Breaks) -> Iterator[Reduced]:
+    """Ever smaller cases, each of which breaks its promise; the last one is the answer.
+
+    Nothing of it can be left out any more, one unit at a time.
+    """
+    drawn, *_ = draw(case.seed)
+    units = fault_units(drawn.faults.faults)
+    best = case
+    before = None
+    while best != before:
+        before = best
+        kept = [unit for unit in units if set(unit) <= set(best.faults)]
+        for left in ddmin(kept, _breaking(best, breaks, _with_faults)):
+            best = _with_faults(best, left)
+            yield best
+        for askings in ddmin(list(best.askings), _breaking(best, breaks, _with_askings)):
+            best = _with_askings(best, askings)
+            yield best
+        for name in CALMING:
+            calmer = replace(best, calm=(*best.calm, name))
+            changes = name not in best.calm and calmer.case() != best.case()
+            if changes and breaks(calmer.case()):
+                best = calmer
+                yield best
+
+
+def _breaking(
+    best: Reduced, breaks: Breaks, with_items: Callable[[Reduced, Sequence[_T]], Reduced]
+) -> Callable[[Sequence[_T]], bool]:
+    return lambda items: breaks(with_items(best, items).case())
+
+
+def _with_faults(case: Reduced, units: Sequence[tuple[int, ...]]) -> Reduced:
+    return replace(case, faults=tuple(sorted(number for unit in units for number in unit)))
+
+
+def _with_askings(case: Reduced, askings: Sequence[int]) -> Reduced:
+    return replace(case, askings=tuple(askings))
+
+
+def ddmin(items: Sequence[_T], breaks: Callable[[Sequence[_T]], bool]) -> Iterator[list[_T]]:
+    """Ever shorter lists that still break; the last one is minimal: without any one item it does not."""
+    left = list(items)
+    if left and breaks([]):
+        yield []
+        return
+    parts = 2
+    while len(left) >= 2:
+        size = -(-len(left) // parts)
+        for begin in range(0, len(left), size):
+            rest = left[:begin] + left[begin + size :]
+            if rest and breaks(rest):
+                left = rest
+                yield left
+                parts = max(parts - 1, 2)
+                break
+        else:
+            if size == 1:
+                return
+            parts = min(2 * parts, len(left))
+
+
+def fault_units(faults: Sequence[Fault]) -> list[tuple[int, ...]]:
+    """Numbers of faults that only go together: what goes down with the next that brings it back."""
+    open_units: dict[tuple[str, str], list[int]] = {}
+    units: list[list[int]] = []
+    for number, fault in sorted(enumerate(faults), key=lambda one: one[1].at_ms):
+        what, ends = _what_is_down(fault)
+        waiting = open_units.get(what, []) if what is not None else []
+        if ends and waiting:
+            units[waiting.pop(0)].append(number)
+            continue
+        units.append([number])
+        if what is not None and not ends:
+            open_units.setdefault(what, []).append(len(units) - 1)
+    return [tuple(unit) for unit in units]
+
+
+def _what_is_down(fault: Fault) -> tuple[tuple[str, str] | None, bool]:
+    """What the fault takes down, or (True) brings back."""
+    match fault:
+        case Crash() | Kill() | Leave():
+            return ("node", fault.node), False
+        case Restart():
+            return ("node", fault.node), True
+        case PowerLoss():
+            return ("domain", fault.domain), False
+        case PowerBack():
+            return ("domain", fault.domain), True
+        case DeviceDown():
+            return ("device", fault.device), False
+        case DeviceUp():
+            return ("device", fault.device), True
+        case _:
+            return None, False
+
+
+def _without_loss(settings: WorldSettings) -> WorldSettings:
+    radio = settings.radio
+    return replace(settings, radio=replace(radio, loss_per_hop=0.0, loss_per_message=0.0))
+
+
+CALMING: Final[dict[str, Callable[[WorldSettings], WorldSettings]]] = {
+    "loss": _without_loss,
+    "duplicates": lambda one: replace(one, radio=replace(one.radio, duplicate=0.0)),
+    "reordering": lambda one: replace(one, radio=replace(one.radio, reorder=0.0)),
+    "skew": lambda one: replace(one, skew_ms=0.0),
+    "drift": lambda one: replace(one, drift_ppm=0.0),
+    "start": lambda one: replace(one, start_spread_ms=0.0),
+}
+"""What the world has against the mesh, by a name, and how to leave it out."""

@@ -1,0 +1,78 @@
+"""Delta debugging over what a seed drew."""
+
+import msgspec
+import pytest
+
+from comesh.core.ids import DeviceId, NodeId
+from comesh.sim.faults import Crash, DeviceDown, DeviceUp, Heal, PowerBack, PowerLoss, Restart
+from comesh.sim.shrinking import ddmin, fault_units, shrink, whole
+from comesh.sim.swarm_case import Case, draw
+
+A, B = NodeId("a"), NodeId("b")
+SEED = 5
+
+
+@pytest.mark.parametrize("culprits", [{7}, {0, 99}, {3, 40, 41, 77}])
+def test_what_is_needed_is_found(culprits: set[int]) -> None:
+    tries = 0
+
+    def breaks(items: object) -> bool:
+        nonlocal tries
+        tries += 1
+        return culprits <= set(items)  # type: ignore[call-overload]
+
+    *_, last = ddmin(range(100), breaks)
+    assert set(last) == culprits
+    assert tries < 150
+
+
+def test_nothing_is_needed() -> None:
+    assert list(ddmin([1, 2], lambda _: True)) == [[]]
+    assert list(ddmin([], lambda _: True)) == []
+
+
+def test_everything_is_needed() -> None:
+    assert list(ddmin([1, 2, 3], lambda items: len(items) == 3)) == []
+
+
+def test_what_goes_down_comes_back_with_it() -> None:
+    faults = (
+        Restart(at_ms=9, node=A),
+        Crash(at_ms=1, node=A),
+        Crash(at_ms=2, node=B),
+        Crash(at_ms=3, node=A),
+        Heal(at_ms=4),
+        Restart(at_ms=8, node=A),
+        PowerLoss(at_ms=5, domain="p"),
+        PowerBack(at_ms=6, domain="p"),
+        DeviceUp(at_ms=1, device=DeviceId("d")),
+        DeviceDown(at_ms=2, device=DeviceId("d")),
+    )
+    units = {frozenset(unit) for unit in fault_units(faults)}
+    assert units == {frozenset(unit) for unit in ((1, 5), (3, 0), (2,), (4,), (6, 7), (8,), (9,))}
+
+
+def test_a_case_keeps_what_it_needs_and_nothing_else() -> None:
+    drawn, *_ = draw(SEED)
+    first = whole(SEED, "safety")
+    assert first.case() == drawn
+    outage = next(fault for fault in drawn.faults.faults if isinstance(fault, PowerLoss))
+    asking = drawn.askings[2]
+
+    def breaks(case: Case) -> bool:
+        return outage in case.faults.faults and asking in case.askings and case.settings.skew_ms > 0
+
+    *_, last = shrink(first, breaks)
+    case = last.case()
+    assert [type(fault) for fault in case.faults.faults] == [PowerLoss, PowerBack]
+    assert case.askings == (asking,)
+    assert case.settings.skew_ms > 0
+    assert case.settings.start_spread_ms == 0
+    assert "skew" not in last.calm
+
+
+def test_a_case_of_another_swarm_is_refused() -> None:
+    first = whole(SEED, "safety")
+    for wrong in ({"of_faults": 0}, {"faults": (999,)}, {"askings": (-1,)}, {"calm": ("x",)}):
+        with pytest.raises(ValueError, match=r"."):
+            msgspec.structs.replace(first, **wrong).case()
