@@ -52,7 +52,7 @@ HALL: Final = GroupId("hall")
 GENESIS: Final = {KITCHEN: NODES[:3], HALL: NODES[3:]}
 DEVICES: Final = {KITCHEN: ("door", "kettle"), HALL: ("fan", "lamp")}
 FLIGHT_MS: Final = 500.0
-FADE_MS: Final = 1500.0
+FADE_MS: Final = 2500.0
 CALM: Final = ProtocolSettings(epoch_ms=3_600_000, replace_after_ms=120_000.0)
 """No epoch ends and nobody is replaced by itself, so that a transcript has one subject."""
 

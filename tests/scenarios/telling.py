@@ -28,8 +28,10 @@ from comesh.core.effects import (
 from comesh.core.group_messages import (
     Acked,
     InConfig,
+    Installed,
     Probe,
     Probed,
+    Ready,
     Sync,
     Update,
 )
@@ -149,7 +151,9 @@ class Telling:
             text = body_words(body)
         text = f"{config_name(message.group, message.number)}: {text}"
         # A ballot is opened again and again for who does not answer, each time at the number of then.
-        key = f"{message.mark} Sync {body.ballot}" if isinstance(body, Sync) else text
+        key = f"Sync {message.mark} {body.ballot}" if isinstance(body, Sync) else text
+        if isinstance(body, Ready | Installed):
+            key = f"{text} {body.successor}"
         if (machine, to, key) not in self._said:
             self._said.add((machine, to, key))
             self._send(machine, to, text, lost)

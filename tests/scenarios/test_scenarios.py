@@ -6,12 +6,14 @@ After a change that is meant: `pytest tests/scenarios --rewrite`, then read the 
 from pathlib import Path
 
 import clean_firings
+import epoch_changes
 import leader_deaths
+import outages
 import pytest
 import safety_cases
 from repertoire import SCENARIOS, play
 
-MODULES = (clean_firings, leader_deaths, safety_cases)
+MODULES = (clean_firings, epoch_changes, leader_deaths, outages, safety_cases)
 """Importing them registers their scenarios."""
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 

@@ -1,0 +1,113 @@
+"""More than one node at a time, and what the paper does not look at: partitions, power, wounds, copied
+cards."""
+
+import msgspec
+from repertoire import scenario
+from staging import CALM, KITCHEN, NODES, Stage, commits, lights, sends
+
+from comesh.core.records import Record, RunRecord
+from comesh.core.records import Stage as RunStage
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import LockRequest
+from comesh.sim.world import LifeChange
+
+DOMAINS = {"left": ("n1", "n4"), "middle": ("n2", "n5"), "right": ("n3", "n6")}
+
+
+@scenario("partition-two-leaders")
+def partition_two_leaders() -> Stage:
+    """Beyond the paper: the hall's leader n4 is cut off from its members, but not from the lamp nor from the
+    routine's leader. It goes on believing that it leads while n5 is elected. What it proposes is never
+    committed, so that it commands nothing; when the partition heals, the run goes on through n5."""
+    stage = Stage(lights("evening", "kettle", "lamp", fades=True))
+    stage.fire("evening")
+    stage.run(seconds=0.5)
+    stage.cut("n3", "n5", "n6")
+    stage.run(seconds=8.0)
+    stage.heal()
+    stage.run(seconds=16.0)
+    return stage
+
+
+@scenario("power-domain-lost")
+def power_domain_lost() -> Stage:
+    """Beyond the paper: a power domain goes dark with both leaders in it. No group has more than f members in
+    one domain, so that each has a quorum left. When power is back, the two are members again."""
+    domains = {name: tuple(node for node in NODES if node in nodes) for name, nodes in DOMAINS.items()}
+    stage = Stage(lights("evening", "kettle", "lamp"), power_domains=domains)
+    stage.after(commits(_executing, of=KITCHEN), lambda: _dark(stage, "n1", "n4"))
+    stage.fire("evening")
+    stage.run(seconds=9.0)
+    for node in ("n1", "n4"):
+        stage.start(node)
+    stage.run(seconds=6.0)
+    return stage
+
+
+def _executing(record: Record) -> bool:
+    return isinstance(record, RunRecord) and record.stage is RunStage.EXECUTING
+
+
+def _dark(stage: Stage, *nodes: str) -> None:
+    for node in nodes:
+        stage.crash(node)
+
+
+def _outage(*, strict: bool) -> Stage:
+    settings = msgspec.structs.replace(CALM, strict=strict, cold_wait_ms=3000.0)
+    stage = Stage(lights("evening", "lamp"), settings=settings, journal=True)
+    stage.after(commits(_executing, of=KITCHEN), lambda: _dark(stage, *NODES))
+    stage.fire("evening")
+    stage.run(seconds=1.0)
+    for node in NODES:
+        stage.start(node)
+    stage.run(seconds=25.0)
+    return stage
+
+
+@scenario("outage-batched")
+def outage_batched() -> Stage:
+    """Beyond the paper: all nodes lose power right after the run was committed as EXECUTING, with
+    `durability: batched`. What was written in the last 50 ms may be lost everywhere: a lossy election opens a
+    new era, devices and runs are reconciled, and nothing is done that nobody may do."""
+    return _outage(strict=False)
+
+
+@scenario("outage-strict")
+def outage_strict() -> Stage:
+    """Beyond the paper: the same outage with `durability: strict`. Everything acknowledged was flushed,
+    so that nothing is lost, there is no new era, and the run goes on where it was."""
+    return _outage(strict=True)
+
+
+@scenario("wound")
+def wound() -> Stage:
+    """Beyond the paper (`priority`): the older `evening` has the kettle and wants the lamp; the younger
+    `movie` has the lamp, because the request of `evening` was lost, and wants the kettle. The hall wounds
+    `movie`, which gives its whole attempt back; no deadlock."""
+    stage = Stage(
+        *(lights(name, "kettle", "lamp", strategy=Strategy.PRIORITY) for name in ("evening", "movie"))
+    )
+    stage.lose(sends(LockRequest, by="n1"))
+    stage.fire("evening")
+    stage.run(seconds=0.2)
+    stage.fire("movie", "two")
+    stage.run(seconds=8.0)
+    return stage
+
+
+@scenario("copied-card")
+def copied_card() -> Stage:
+    """Beyond the paper: the card of n5 is copied and started elsewhere, so that two processes have one
+    name. To its new machine the journal is a stranger's: it has no seat. One of the two stops itself; the
+    run is not disturbed."""
+    stage = Stage(lights("evening", "kettle", "lamp", fades=True))
+    stage.fire("evening")
+    stage.run(seconds=0.5)
+    stage.say("** the card of n5 is copied, and n5.copy1 starts where the fan is")
+    stage.world.copy_card(NODES[4], stage.topology.station("fan"))
+    stage.run(seconds=15.0)
+    running = [name for name, one in stage.world.machines.items() if one.process is not None]
+    stopped = [life.machine for life in stage.world.lives if life.change is LifeChange.STOPPED]
+    stage.say(f"at the end {' '.join(running)} run; {' '.join(stopped) or 'nobody'} stopped")
+    return stage
