@@ -16,6 +16,7 @@ from device_bench import (
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.records import Outcome
 from comesh.core.stamps import FIRST_ERA, Ballot
+from comesh.core.values import Value
 from comesh.core.work_messages import (
     CommandState,
     Fenced,
@@ -267,15 +268,27 @@ def test_an_open_call_is_read_back_once_it_cannot_land_any_more(shown: bool) -> 
         assert outcomes(bench) == [Outcome.DONE]
 
 
-def test_what_is_neither_shown_nor_idempotent_is_unknown() -> None:
+@pytest.mark.parametrize("expects", [{"on": True}, None])
+def test_what_is_neither_shown_nor_idempotent_is_unknown(expects: dict[str, Value] | None) -> None:
     bench = held()
-    bench.command(A, expects={"on": True}, idempotent=False)
-    bench.command(A, step=1, idempotent=False)
+    bench.command(A, expects=expects, idempotent=False)
     bench.take_done(CommandDevice)
     bench.lead(Ballot(1, 0))
     bench.run(LANDING_MS + 10)
-    assert outcomes(bench) == [Outcome.UNKNOWN, Outcome.UNKNOWN]
+    assert outcomes(bench) == [Outcome.UNKNOWN]
     assert all(call.landed for call in bench.record(LAMP).calls)
+    assert not bench.take_done(CommandDevice)
+
+
+def test_a_step_that_its_run_has_passed_is_not_repeated() -> None:
+    bench = held()
+    bench.command(A, expects={"on": True})
+    bench.command(A, step=1, idempotent=False)
+    bench.take_done(CommandDevice)
+    bench.lead(Ballot(1, 0))
+    bench.run(2 * LANDING_MS)
+    assert outcomes(bench) == [Outcome.UNKNOWN]
+    assert [call.detail for call in bench.record(LAMP).calls][0] == "the run went on"
     assert not bench.take_done(CommandDevice)
 
 

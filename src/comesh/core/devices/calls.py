@@ -8,6 +8,8 @@ Rules:
 - a new leader cannot know whether or when an open call left: it counts timeout and flight in full from when
   it began to serve. Only then it reads the device back; what is not shown is repeated if idempotent, and
   unknown otherwise;
+- a run that commands a later step knows what came of the earlier ones: they are not repeated;
+- nothing is refused without a lease: who leads by now may have granted it;
 - a call that never left ends with its run; one that left stays in the record until nothing of it can land.
 """
 
@@ -89,6 +91,8 @@ class Calls:
             return  # who holds it is being found out: the command comes again
         why_not = _why_refused(record, command)
         if record is None or record.hold is None or why_not:
+            if not self._serving.has_lease(step.now_ms):
+                return  # perhaps another leads by now, and granted it
             state = StepState(command.step, Outcome.REFUSED, why_not)
             self._answer(command, state, letter, sender)
             return
@@ -96,7 +100,7 @@ class Calls:
         known = _find(record, (command.device, command.run, command.attempt, command.step))
         calls = record.calls
         if known is None:
-            calls = (*calls, self._call(command))
+            calls = (*(_passed(call, command) for call in calls), self._call(command))
         if known is None or hold != record.hold:
             self._cluster.put(replace(record, hold=hold, calls=calls))
         if known is None:
@@ -333,6 +337,14 @@ class Calls:
 
     def _is_held(self, key: Key) -> bool:
         return _hold_of(self._cluster.find(key[0]), key[1], key[2]) is not None
+
+
+def _passed(call: Call, command: Command) -> Call:
+    """An earlier step of the same attempt, as one that nobody waits for any more."""
+    same = (call.run, call.attempt) == (command.run, command.attempt)
+    if not same or call.step >= command.step or call.outcome is not None:
+        return call
+    return replace(call, outcome=Outcome.UNKNOWN, detail="the run went on")
 
 
 def _key(device: DeviceId, call: Call) -> Key:

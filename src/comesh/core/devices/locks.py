@@ -83,6 +83,9 @@ class Locks:
 
     def on_request(self, request: LockRequest, letter: Letter, sender: NodeId, step: Step) -> None:
         answers = tuple(self._request(request, device, letter.sender, step) for device in request.devices)
+        if not self._serving.has_lease(step.now_ms):
+            # Perhaps another leads by now, and knows the device: such a refusal would fail the run.
+            answers = tuple(answer for answer in answers if answer.refused != "unknown")
         self._grants.pop((request.run, request.attempt), None)
         self._serving.answer(letter, sender, LockState(request.run, request.attempt, answers))
 
