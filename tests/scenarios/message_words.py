@@ -151,7 +151,7 @@ def _of_runs(body: Work, runs: RunNames) -> str:
         case Fired():
             return f"not: {body.why_not}"
         case NotLeader():
-            return f"of {body.group}; ask {body.leader or ' '.join(body.nodes)}"
+            return f"of {body.group}; ask {body.leader or 'somebody else'}"
         case Later():
             return f"in {body.retry_ms:.0f} ms"
         case _:

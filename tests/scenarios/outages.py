@@ -9,7 +9,6 @@ from comesh.core.records import Record, RunRecord
 from comesh.core.records import Stage as RunStage
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import LockRequest
-from comesh.sim.world import LifeChange
 
 DOMAINS = {"left": ("n1", "n4"), "middle": ("n2", "n5"), "right": ("n3", "n6")}
 
@@ -35,11 +34,10 @@ def power_domain_lost() -> Stage:
     one domain, so that each has a quorum left. When power is back, the two are members again."""
     domains = {name: tuple(node for node in NODES if node in nodes) for name, nodes in DOMAINS.items()}
     stage = Stage(lights("evening", "kettle", "lamp"), power_domains=domains)
-    stage.after(commits(_executing, of=KITCHEN), lambda: _dark(stage, "n1", "n4"))
+    stage.after(commits(_executing, of=KITCHEN), lambda: stage.crash("n1", "n4"))
     stage.fire("evening")
     stage.run(seconds=9.0)
-    for node in ("n1", "n4"):
-        stage.start(node)
+    stage.start("n1", "n4")
     stage.run(seconds=6.0)
     return stage
 
@@ -48,19 +46,14 @@ def _executing(record: Record) -> bool:
     return isinstance(record, RunRecord) and record.stage is RunStage.EXECUTING
 
 
-def _dark(stage: Stage, *nodes: str) -> None:
-    for node in nodes:
-        stage.crash(node)
-
-
-def _outage(*, strict: bool) -> Stage:
+def _outage(*, strict: bool, seed: int = 1) -> Stage:
     settings = msgspec.structs.replace(CALM, strict=strict, cold_wait_ms=3000.0)
-    stage = Stage(lights("evening", "lamp"), settings=settings, journal=True)
-    stage.after(commits(_executing, of=KITCHEN), lambda: _dark(stage, *NODES))
+    stage = Stage(lights("evening", "lamp"), settings=settings, seed=seed, journal=True)
+    stage.after(commits(_executing, of=KITCHEN), lambda: stage.crash(*NODES))
     stage.fire("evening")
     stage.run(seconds=1.0)
-    for node in NODES:
-        stage.start(node)
+    stage.telling.journal = False
+    stage.start(*NODES)
     stage.run(seconds=25.0)
     return stage
 
@@ -99,15 +92,13 @@ def wound() -> Stage:
 @scenario("copied-card")
 def copied_card() -> Stage:
     """Beyond the paper: the card of n5 is copied and started elsewhere, so that two processes have one
-    name. To its new machine the journal is a stranger's: it has no seat. One of the two stops itself; the
-    run is not disturbed."""
-    stage = Stage(lights("evening", "kettle", "lamp", fades=True))
+    name. To its new machine the journal is a stranger's: it has no seat. The older process stops itself, the
+    run is not disturbed, and the seat that was lost is filled by a new config."""
+    settings = msgspec.structs.replace(CALM, replace_after_ms=6000.0)
+    stage = Stage(lights("evening", "kettle", "lamp", fades=True), settings=settings)
     stage.fire("evening")
     stage.run(seconds=0.5)
     stage.say("** the card of n5 is copied, and n5.copy1 starts where the fan is")
     stage.world.copy_card(NODES[4], stage.topology.station("fan"))
-    stage.run(seconds=15.0)
-    running = [name for name, one in stage.world.machines.items() if one.process is not None]
-    stopped = [life.machine for life in stage.world.lives if life.change is LifeChange.STOPPED]
-    stage.say(f"at the end {' '.join(running)} run; {' '.join(stopped) or 'nobody'} stopped")
+    stage.run(seconds=20.0)
     return stage

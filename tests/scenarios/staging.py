@@ -307,7 +307,6 @@ class Stage:
             happen.append(effect)
             if cue is not None and cue.fate == "dies":
                 break
-        self.telling.step_ended()
         return happen
 
     def _take(self, cue: _Cue, machine: str, effect: Effect) -> None:
@@ -371,18 +370,22 @@ class Stage:
         self.say(f"-- a person asks {node} to fire {routine}")
         self.world.fire(RoutineId(routine), request, NodeId(node))
 
-    def crash(self, node: str) -> None:
-        """Power is lost; the mesh does not hear from the node again unless it starts."""
-        machine = self.world.machines[node]
-        if machine.process is not None:
-            unflushed = machine.disk.unflushed
-            kept = f", with {unflushed} records not yet flushed" if self.telling.journal else ""
-            self.say(f"** {node} loses power{kept}")
-            self.world.crash(machine)
+    def crash(self, *nodes: str) -> None:
+        """Power is lost; the mesh does not hear from these nodes again unless they start."""
+        told = [
+            f"{node} (with {self.world.machines[node].disk.unflushed} records not flushed)"
+            if self.telling.journal
+            else node
+            for node in nodes
+        ]
+        self.say(f"** power is lost at {', '.join(told)}")
+        for node in nodes:
+            self.world.crash(self.world.machines[node])
 
-    def start(self, node: str) -> None:
-        self.say(f"** {node} starts again")
-        self.world.start(self.world.machines[node])
+    def start(self, *nodes: str) -> None:
+        self.say(f"** {' '.join(nodes)} start{'s' * (len(nodes) == 1)} again")
+        for node in nodes:
+            self.world.start(self.world.machines[node])
 
     def cut(self, *nodes: str) -> None:
         """These on one side, everybody else on the other."""
@@ -428,6 +431,7 @@ class Stage:
     def finish(self) -> list[str]:
         """What came of it; every violation of a promise is among it."""
         self._tell_acts()
+        self.telling.end_line()
         progress = self.checks.progress(PROGRESS_MS)
         progress.judge(self.world.now_ms)
         self.checks.finish()
@@ -444,8 +448,8 @@ class Stage:
                 on = self.world.devices.readings(device, self.world.now_ms)["on"]
                 told.append(f"{device} acted {acts} time{'s' * (acts > 1)}, and is {'on' if on else 'off'}")
         told += [
-            f"reported as lost in {loss.group}: {loss.entries} entries"
-            + "".join(f", {self.telling.runs(run)}" for run in loss.runs)
+            f"{loss.group} reports a lossy election: {loss.entries} committed entries are gone"
+            + "".join(f", with {self.telling.runs(run)}" for run in loss.runs)
             for loss in self.checks.losses
         ]
         told += [f"BROKEN {violation.promise}: {violation.what}" for violation in self.checks.violations]

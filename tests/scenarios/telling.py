@@ -41,6 +41,7 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import Entry, HandoffRecord, Record
 from comesh.core.work_messages import (
     EventsSeen,
+    Fire,
     Fired,
     Letter,
     Reading,
@@ -64,6 +65,41 @@ class _Known:
         self.words: dict[int, list[str]] = {}
 
 
+class _Joined:
+    """A line that waits for others to join it: what several say or do alike in one instant is one line."""
+
+    __slots__ = ("at_ms", "receivers", "subjects", "text", "verb")
+
+    def __init__(self, at_ms: float, subject: str, verb: str, text: str, receiver: str = "") -> None:
+        self.at_ms = at_ms
+        self.subjects = [subject]
+        self.verb = verb
+        """Empty: it is a message."""
+        self.text = text
+        self.receivers = [receiver]
+
+    def takes(self, other: "_Joined") -> bool:
+        if (self.at_ms, self.verb, self.text) != (other.at_ms, other.verb, other.text):
+            return False
+        if self.receivers == other.receivers:
+            self.subjects += other.subjects
+        elif self.subjects == other.subjects:
+            self.receivers += other.receivers
+        else:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        subjects = " ".join(self.subjects)
+        if not self.verb:
+            return f"{subjects} -> {' '.join(self.receivers)}  {self.text}"
+        verb = self.verb if len(self.subjects) == 1 else _PLURAL[self.verb]
+        return f"{subjects} {verb} {self.text}"
+
+
+_PLURAL: Final = {"flushes": "flush", "writes": "write"}
+
+
 class Telling:
     """`lines` grows from `begin` on; what came before is only remembered, to tell changes."""
 
@@ -81,7 +117,7 @@ class Telling:
         self._groups: dict[int, str] = {}
         """Configs by mark."""
         self._said: set[tuple[str, NodeId, str]] = set()
-        self._pending: tuple[float, str, str, list[str]] | None = None
+        self._pending: _Joined | None = None
 
     def begin(self) -> None:
         self._pending = None
@@ -89,19 +125,23 @@ class Telling:
         self._began_ms = self._now_ms()
 
     def line(self, text: str, at_ms: float | None = None) -> None:
-        self._flush()
+        self.end_line()
         self._write(text, self._now_ms() if at_ms is None else at_ms)
 
     def _write(self, text: str, at_ms: float) -> None:
         if self._began_ms is not None:
             self.lines.append(f"{at_ms - self._began_ms:6.0f}  {text}")
 
-    def _flush(self) -> None:
-        """A message to several is one line."""
-        if self._pending is not None:
-            at_ms, sender, text, receivers = self._pending
-            self._pending = None
-            self._write(f"{sender} -> {' '.join(receivers)}  {text}", at_ms)
+    def _join(self, line: _Joined) -> None:
+        if self._pending is None or not self._pending.takes(line):
+            self.end_line()
+            self._pending = line
+
+    def end_line(self) -> None:
+        """Nothing joins the last line any more."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._write(str(pending), pending.at_ms)
 
     # -- what nodes do -----------------------------------------------------------------------------------
 
@@ -124,17 +164,9 @@ class Telling:
             case _:
                 pass
 
-    def step_ended(self) -> None:
-        self._flush()
-
     def _send(self, machine: str, to: NodeId, text: str, lost: bool) -> None:
         receiver = to if self._arrives(machine, to) and not lost else f"{to}(lost)"
-        pending = self._pending
-        if pending is not None and pending[1:3] == (machine, text):
-            pending[3].append(receiver)
-            return
-        self._flush()
-        self._pending = (self._now_ms(), machine, text, [receiver])
+        self._join(_Joined(self._now_ms(), machine, "", text, receiver))
 
     # -- inside a config ---------------------------------------------------------------------------------
 
@@ -186,7 +218,8 @@ class Telling:
             return
         if isinstance(body, Fired) and body.run is not None:
             return
-        text = f"{letter.sender or 'a person'} to {letter.to or 'the asker'}: {work_words(body, self.runs)}"
+        sender = letter.sender or ("a person" if isinstance(body, Fire) else "a node")
+        text = f"{sender} to {letter.to or 'who asked'}: {work_words(body, self.runs)}"
         if (machine, to, text) in self._said:
             text += " (again)"
         self._said.add((machine, to, text))
@@ -197,26 +230,28 @@ class Telling:
     # -- journals, observations, devices -----------------------------------------------------------------
 
     def _persist(self, machine: str, record: JournalRecord, flush: bool) -> None:
-        verb = "flushes" if flush else "writes"
+        def act(what: str) -> None:
+            self._join(_Joined(self._now_ms(), machine, "flushes" if flush else "writes", what))
+
         match record:
             case Promised() if flush and record.mark in self._groups:
-                self.line(f"{machine} {verb} its promise of {self._groups[record.mark]} to {record.ballot}")
+                act(f"a promise of {self._groups[record.mark]} to {record.ballot}")
             case ConfigKept() if record.config.group != DEPLOYMENT:
                 name = config_name(record.config.group, record.config.number)
                 self._groups[record.config.mark] = name
-                what = f"{name} at {record.number}" if record.installed else f"its base for {name}"
-                self.line(f"{machine} flushes {what}")
+                what = f"{name} at {record.number}" if record.installed else f"the base for {name}"
+                self._join(_Joined(self._now_ms(), machine, "flushes", what))
             case Tombstone() if record.newest.group != DEPLOYMENT:
                 newest = config_name(record.newest.group, record.newest.number)
-                self.line(f"{machine} {verb} the tombstone: now it is {newest}")
+                act(f"the tombstone: now it is {newest}")
             case Appended() if record.mark in self._groups:
                 if isinstance(record.entry[0], HandoffRecord):
                     name = self._groups[record.mark]
-                    self.line(f"{machine} {verb} the handoff entry of {name}, {record.number}")
+                    act(f"the handoff entry of {name}, {record.number}")
                 elif self.journal:
-                    self.line(f"{machine} {verb} {self._groups[record.mark]} {record.number}")
+                    act(f"{self._groups[record.mark]} {record.number}")
             case StateTaken() if self.journal and record.mark in self._groups:
-                self.line(f"{machine} {verb} the state of {self._groups[record.mark]} at {record.number}")
+                act(f"the state of {self._groups[record.mark]} at {record.number}")
             case _:
                 pass
 
@@ -246,7 +281,7 @@ class Telling:
         self.line(f"{machine} is {told.state}: {name} at {told.number}, ballot {told.ballot}{why}")
 
     def acted(self, act: Acted) -> None:
-        self._flush()
+        self.end_line()
         done = f"refuses: {act.refused}" if act.refused is not None else "acts"
         argument = "" if act.argument is None else f" {act.argument}"
         of = f"{self.runs(act.run)} step {act.step}, sent by {act.by}"

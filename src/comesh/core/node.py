@@ -45,6 +45,9 @@ AnyEvent = (
 )
 
 
+_OF_GROUPS = (InConfig, Letter, DocumentAsked, DocumentGiven)
+
+
 def no_compiler(text: str, version: int, before: Program) -> Program:
     raise ValueError("this node takes no new deployment versions")
 
@@ -94,7 +97,7 @@ class Node:
     def _on_membership(self, event: AnyEvent, step: Step) -> None:
         match event:
             case MessageReceived(message=message):
-                if not isinstance(message, InConfig | Letter | DocumentAsked | DocumentGiven):
+                if not isinstance(message, _OF_GROUPS):
                     self.membership.on_message(event, message, step)
             case TimerFired():
                 self.membership.on_timer(event.timer, step)
@@ -114,7 +117,7 @@ class Node:
     def _route(self, event: AnyEvent, groups: Groups, step: Step) -> None:
         match event:
             case MessageReceived(message=message):
-                if isinstance(message, InConfig | Letter | DocumentAsked | DocumentGiven):
+                if isinstance(message, _OF_GROUPS):
                     if self.membership.hears(event.sender, event.incarnation, step):
                         self._on_group_message(event, message, groups, step)
                 else:

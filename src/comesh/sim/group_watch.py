@@ -1,24 +1,26 @@
-"""Which groups could have acted: whether a majority of their members ran and reached each other.
+"""Which groups could act, and which were served: whether a majority of their members ran and reached each other.
 
-The simulator does not run groups yet. What decides whether they can act is known all the same: at each epoch
-every group's members are selected anew from the nodes that live, with the epoch before as the table, as the
-nodes themselves compute it; and the world knows who runs and whom the radio reaches. It is looked at once a
-second, so the times are whole seconds.
+Groups are looked at once a second, so the times are whole seconds. Who is in a group and who leads it is what
+the running nodes themselves have: the config that is served, or else the newest in which one of them sits. Where
+none of them sits in any, the last one that was seen counts on.
 
 A group has its majority if one of its members reaches, both ways, so many that with itself they are more
-than half: it could lead them. A paused node counts as one that runs.
+than half: it could lead them. A paused node counts as one that runs. A group is served if a process leads it; an
+idle leader that lost its majority notices only when it next has something to commit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
 
+from comesh.core.group.config import Config
+from comesh.core.group.groups import Groups
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.node import Node
 from comesh.core.plan import Plan
-from comesh.core.selection import Selector
+from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.deployment.outlook import Members, group_order
 from comesh.sim.world import World
 
@@ -40,26 +42,59 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[tuple[NodeId, ...], ...]
 
 
-class EpochGroups:
-    """Every group's members, epoch by epoch."""
+class GroupNow(msgspec.Struct, frozen=True):
+    """A group at one moment. leader None: nobody serves it; number 0: no node has taken a seat yet."""
 
-    def __init__(self, world: World, plan: Plan, epoch_ms: float) -> None:
+    members: tuple[NodeId, ...]
+    leader: NodeId | None
+    number: int
+    ballot: Ballot = NO_BALLOT
+
+
+class LiveGroups:
+    """Every group of a plan, as the running nodes have it."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
         self._plan = plan
-        self._selector = Selector(plan)
-        self._epoch_ms = epoch_ms
-        self._selected = 0
-        self.members: Members = {group: plan.genesis[group] for group in self._selector.groups}
+        self.now: dict[GroupId, GroupNow] = {
+            group: GroupNow(plan.genesis[group], None, 0) for group in sorted(plan.genesis, key=group_order)
+        }
 
     @property
-    def epoch(self) -> int:
-        return int(self._world.now_ms // self._epoch_ms)
+    def members(self) -> Members:
+        return {group: now.members for group, now in self.now.items()}
 
-    def follow(self) -> None:
-        """Select the groups anew where an epoch has passed."""
-        while self._selected < self.epoch:
-            self._selected += 1
-            self.members = self._selector.select_all(self._selected, self.living(), self.members)
+    def look(self) -> None:
+        """See how the groups are now."""
+        served: dict[GroupId, tuple[Config, Ballot, NodeId]] = {}
+        seated: dict[GroupId, Config] = {}
+        for node, groups in self._groups():
+            for replica in groups.replicas.values():
+                config = replica.config
+                if config.group not in seated or config.number > seated[config.group].number:
+                    seated[config.group] = config
+            for group in groups.served:
+                serving = groups.serving(group)
+                if serving is not None:
+                    found, known = (serving.config, serving.ballot, node), served.get(group)
+                    if known is None or _order(found) > _order(known):
+                        served[group] = found
+        for group, before in self.now.items():
+            if group in served:
+                config, ballot, leader = served[group]
+                self.now[group] = GroupNow(config.nodes, leader, config.number, ballot)
+            else:
+                newest = seated.get(group)
+                members = before.members if newest is None else newest.nodes
+                number = before.number if newest is None else newest.number
+                self.now[group] = GroupNow(members, None, number)
+
+    def _groups(self) -> Iterator[tuple[NodeId, Groups]]:
+        for machine in self._world.machines.values():
+            node = None if machine.process is None else machine.process.node
+            if isinstance(node, Node) and node.groups is not None:
+                yield machine.node_id, node.groups
 
     def running(self) -> list[NodeId]:
         return [node.id for node in self._plan.nodes if self._world.runs(node.id)]
@@ -73,20 +108,21 @@ class EpochGroups:
                 views[node_id] = process.node.membership.living
         return views
 
-    def living(self) -> tuple[NodeId, ...]:
-        """What most running nodes believe."""
-        views = list(self.views().values())
-        return max(views, key=views.count, default=())
+
+def _order(served: tuple[Config, Ballot, NodeId]) -> tuple[int, Ballot]:
+    config, ballot, _ = served
+    return config.number, ballot
 
 
 class GroupWatch:
-    """Looks at the world when told to; `groups` is None where there is no document, so no groups."""
+    """Looks at the world when told to; `groups` is None where there are none: membership only."""
 
-    def __init__(self, world: World, groups: EpochGroups | None) -> None:
+    def __init__(self, world: World, groups: LiveGroups | None) -> None:
         self._world = world
         self._groups = groups
         self._seen_s: list[float] = []
-        self._weak: dict[GroupId, list[bool]] = {} if groups is None else {g: [] for g in groups.members}
+        self._weak: dict[GroupId, list[bool]] = {} if groups is None else {group: [] for group in groups.now}
+        self._unserved: dict[GroupId, list[bool]] = {group: [] for group in self._weak}
         self._parts: list[tuple[tuple[NodeId, ...], ...]] = []
         self._last: tuple[object, ...] = ()
 
@@ -94,7 +130,9 @@ class GroupWatch:
         """Note how things are now; to be called once a second."""
         world = self._world
         if self._groups is not None:
-            self._groups.follow()
+            self._groups.look()
+            for group, now in self._groups.now.items():
+                self._unserved[group].append(now.leader is None)
         stations: dict[NodeId, int] = {}
         for machine in world.machines.values():
             if machine.process is not None:
@@ -120,11 +158,18 @@ class GroupWatch:
 
     def without_majority(self) -> dict[GroupId, tuple[Span, ...]] | None:
         """When each group had no majority; None where there are no groups."""
+        return self._of_groups(self._weak)
+
+    def unserved(self) -> dict[GroupId, tuple[Span, ...]] | None:
+        """When nobody served each group; None where there are no groups."""
+        return self._of_groups(self._unserved)
+
+    def _of_groups(self, noted: dict[GroupId, list[bool]]) -> dict[GroupId, tuple[Span, ...]] | None:
         if self._groups is None:
             return None
         return {
-            group: tuple(Span(begin, end) for weak, begin, end in self._spans(self._weak[group]) if weak)
-            for group in sorted(self._weak, key=group_order)
+            group: tuple(Span(begin, end) for so, begin, end in self._spans(looks) if so)
+            for group, looks in noted.items()
         }
 
     def splits(self) -> tuple[Split, ...]:

@@ -52,9 +52,18 @@ class Clock:
     def monotonic_ms(self, now_ms: float) -> float:
         return self._base_ms + self.rate * (now_ms - self._since_ms)
 
+    def both_ms(self, now_ms: float) -> tuple[float, float]:
+        """The monotonic and the wall clock; every step asks, so it is one call."""
+        monotonic_ms = self._base_ms + self.rate * (now_ms - self._since_ms)
+        wall_ms = monotonic_ms + self._skew_ms
+        if wall_ms < self._shown_ms:
+            wall_ms = self._shown_ms
+        else:
+            self._shown_ms = wall_ms
+        return monotonic_ms, wall_ms
+
     def wall_ms(self, now_ms: float) -> float:
-        self._shown_ms = max(self.monotonic_ms(now_ms) + self._skew_ms, self._shown_ms)
-        return self._shown_ms
+        return self.both_ms(now_ms)[1]
 
     def skew(self, now_ms: float, by_ms: float) -> None:
         """Set the wall clock forward, or back."""

@@ -5,6 +5,7 @@ import msgspec
 from comesh.core.ids import GroupId, NodeId
 from comesh.sim.faults import Fault
 from comesh.sim.group_watch import Span, Split
+from comesh.sim.protocol_watch import ProtocolReport
 from comesh.sim.traffic import Amount, Totals, Traffic
 from comesh.sim.watch import Detection
 from comesh.sim.world import Life, LifeChange, World
@@ -61,9 +62,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     """The schedule that was run, where whoever ran it put it here: `comesh sim` does."""
     without_majority: dict[GroupId, tuple[Span, ...]] | None = None
-    """When each group of a document had no majority; None: there are no groups, or nobody watched."""
+    """When each group had no majority; None: there are no groups, or nobody watched."""
+    unserved: dict[GroupId, tuple[Span, ...]] | None = None
+    """When nobody served each group; None likewise."""
     splits: tuple[Split, ...] = ()
     """When the running nodes could not all reach each other; none also where nobody watched."""
+    protocol: ProtocolReport | None = None
+    """What groups and runs did; None: membership only, or nobody watched."""
 
 
 def traffic_by_kind(traffic: Traffic) -> tuple[KindTraffic, ...]:

@@ -317,12 +317,12 @@ class World:
         now_ms = self.engine.now_ms
         if self.trace is not None:
             self.trace.record(now_ms, machine.name, event)
-        clock = machine.clock
-        effects = process.node.step(event, clock.monotonic_ms(now_ms), clock.wall_ms(now_ms))
+        monotonic_ms, wall_ms = machine.clock.both_ms(now_ms)
+        effects = process.node.step(event, monotonic_ms, wall_ms)
         if machine.step_ms:
             process.busy = True
             self.engine.at(now_ms + machine.step_ms, Priority.ARRIVAL, self._finish_step, process, effects)
-        else:
+        elif effects:
             self._perform(process, effects)
 
     def _finish_step(self, process: Process, effects: list[Effect]) -> None:

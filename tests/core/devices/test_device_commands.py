@@ -288,7 +288,7 @@ def test_a_step_that_its_run_has_passed_is_not_repeated() -> None:
     bench.lead(Ballot(1, 0))
     bench.run(2 * LANDING_MS)
     assert outcomes(bench) == [Outcome.UNKNOWN]
-    assert [call.detail for call in bench.record(LAMP).calls][0] == "the run went on"
+    assert bench.record(LAMP).calls[0].detail == "the run went on"
     assert not bench.take_done(CommandDevice)
 
 
