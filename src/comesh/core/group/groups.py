@@ -205,18 +205,21 @@ class Groups:
 
     def settle(self, step: Step) -> None:
         """Let everything that this step set going inside the node come to rest."""
-        version = self.membership.version
+        beliefs = self.membership.beliefs
+        version = beliefs.table.version
         if version != self._seen_members:
             self._seen_members = version
             for replica in list(self.replicas.values()):
                 replica.on_member_dead(step)
-        if self.membership.beliefs.board.digest != self._seen_board:
-            self._seen_board = self.membership.beliefs.board.digest
+        if beliefs.board.digest != self._seen_board:
+            self._seen_board = beliefs.board.digest
             self.post_office.look_for_document(step)
         for _ in range(MOST_ROUNDS):
             if self._local:
                 self.on_in_config(self.own, self._local.popleft(), step)
-            elif not self.post_office.deliver(step) and not self._settle_one(step):
+            elif self.post_office.inside:
+                self.post_office.deliver(step)
+            elif not self._servings or not self._settle_one(step):
                 return
         raise RuntimeError(f"{self.own}: a step does not come to rest")
 

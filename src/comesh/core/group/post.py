@@ -52,7 +52,7 @@ class Post:
     def __init__(self, groups: "Groups") -> None:
         self._groups = groups
         self.finder = Finder(groups.notice)
-        self._inside: deque[tuple[NodeId, Letter]] = deque()
+        self.inside: deque[tuple[NodeId, Letter]] = deque()
         """Letters to groups that this node serves itself."""
         self._requests: dict[str, _Request] = {}
         self._asked_version = 0
@@ -64,22 +64,19 @@ class Post:
         groups = self._groups
         if to is None and letter.to is not None:
             if groups.serving(letter.to) is not None:
-                self._inside.append((groups.own, letter))
+                self.inside.append((groups.own, letter))
                 return
             to = self.finder.where(letter.to, groups.versions.newest)
             self.finder.wrote(letter.to, letter, step)
         if to == groups.own:
-            self._inside.append((groups.own, letter))
+            self.inside.append((groups.own, letter))
         elif to is not None:
             step.send(to, groups.membership.incarnation, letter)
 
-    def deliver(self, step: Step) -> bool:
-        """The next letter that stays inside this node; False: there is none."""
-        if not self._inside:
-            return False
-        sender, letter = self._inside.popleft()
+    def deliver(self, step: Step) -> None:
+        """Hand over the next letter that stays inside this node."""
+        sender, letter = self.inside.popleft()
         self._on_letter(sender, letter, step)
-        return True
 
     def on_message(self, event: MessageReceived, letter: Letter, step: Step) -> None:
         self._on_letter(event.sender, letter, step)
