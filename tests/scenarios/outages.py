@@ -3,7 +3,7 @@ cards."""
 
 import msgspec
 from repertoire import scenario
-from staging import CALM, KITCHEN, NODES, Stage, commits, lights, sends
+from staging import CALM, KITCHEN, NODES, Stage, Wanted, commands, commits, lights, sends
 
 from comesh.core.records import Record, RunRecord
 from comesh.core.records import Stage as RunStage
@@ -46,10 +46,10 @@ def _executing(record: Record) -> bool:
     return isinstance(record, RunRecord) and record.stage is RunStage.EXECUTING
 
 
-def _outage(*, strict: bool, seed: int = 1) -> Stage:
+def _outage(wanted: Wanted, *, strict: bool = False, seed: int = 1) -> Stage:
     settings = msgspec.structs.replace(CALM, strict=strict, cold_wait_ms=3000.0)
     stage = Stage(lights("evening", "lamp"), settings=settings, seed=seed, journal=True)
-    stage.after(commits(_executing, of=KITCHEN), lambda: stage.crash(*NODES))
+    stage.after(wanted, lambda: stage.crash(*NODES))
     stage.fire("evening")
     stage.run(seconds=1.0)
     stage.telling.journal = False
@@ -61,16 +61,25 @@ def _outage(*, strict: bool, seed: int = 1) -> Stage:
 @scenario("outage-batched")
 def outage_batched() -> Stage:
     """Beyond the paper: all nodes lose power right after the run was committed as EXECUTING, with
-    `durability: batched`. What was written in the last 50 ms may be lost everywhere: a lossy election opens a
-    new era, devices and runs are reconciled, and nothing is done that nobody may do."""
-    return _outage(strict=False)
+    `durability: batched`. What was written in the last 50 ms may be lost, here that entry everywhere: a lossy
+    election opens a new era, and devices and runs are reconciled before anybody commands anything."""
+    return _outage(commits(_executing, of=KITCHEN), seed=4)
+
+
+@scenario("outage-batched-command")
+def outage_batched_command() -> Stage:
+    """Beyond the paper: all nodes lose power right after a command left, and what announced it is lost
+    everywhere. The lamp acts all the same. Its group must take it that somebody may have commanded it:
+    nobody gets it before such a command can no longer land, and it is commanded once more by the run that
+    has it."""
+    return _outage(commands("lamp"), seed=2)
 
 
 @scenario("outage-strict")
 def outage_strict() -> Stage:
     """Beyond the paper: the same outage with `durability: strict`. Everything acknowledged was flushed,
     so that nothing is lost, there is no new era, and the run goes on where it was."""
-    return _outage(strict=True)
+    return _outage(commits(_executing, of=KITCHEN), strict=True)
 
 
 @scenario("wound")

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from telling import Telling
 
-from comesh.core.effects import Committed, Effect, LeaderChanged, Observe, Persist, Send
+from comesh.core.effects import CommandDevice, Committed, Effect, LeaderChanged, Observe, Persist, Send
 from comesh.core.events import MessageReceived
 from comesh.core.group.succession import clock_epoch
 from comesh.core.group_messages import Body, InConfig
@@ -123,6 +123,11 @@ def writes(kind: type, *, by: str | None = None) -> Wanted:
         return isinstance(effect, Persist) and isinstance(effect.record, kind) and by in (None, machine)
 
     return wanted
+
+
+def commands(device: str) -> Wanted:
+    """A command leaves for this device."""
+    return lambda machine, effect: isinstance(effect, CommandDevice) and effect.device == device
 
 
 class _Cue:

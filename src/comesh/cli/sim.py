@@ -1,52 +1,32 @@
 """`comesh sim`: run a mesh in virtual time, with faults, and say what came of it.
 
-The mesh is that of a deployment document, or one of the paper's shapes. Everything follows from the
-seed: the same command gives the same run.
+The mesh is that of a deployment document, or one of the paper's shapes with the paper's workload. Everything
+follows from the seed: the same command gives the same run.
 """
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import msgspec
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from comesh.cli.documents import read_deployment
-from comesh.cli.outputs import FAULTS_HEADER, Force, check_output, is_trace, is_written_faults
+from comesh.cli.outputs import Force, check_output, is_trace, is_written_faults
+from comesh.cli.sim_mesh import DEVICES, SMART, Mesh, of_document, shaped
+from comesh.cli.sim_run import Outputs, run
 from comesh.cli.sim_summary import show
-from comesh.cli.terminal import err, fail, print_json
-from comesh.core.ids import DeviceId
-from comesh.core.membership import MembershipSettings
-from comesh.core.plan import Plan
-from comesh.deployment.planning import plan_of
-from comesh.sim.devices import DeviceSpec
-from comesh.sim.document_devices import device_specs
+from comesh.cli.terminal import Exit, err, fail, print_json
+from comesh.core.ids import RoutineId
+from comesh.deployment.problems import did_you_mean
 from comesh.sim.fault_files import FaultsFile, parse_faults
 from comesh.sim.faults import Schedule, ScheduleError, crashes
-from comesh.sim.group_watch import EpochGroups, GroupWatch
-from comesh.sim.radio import HOP_MS, RadioSettings
+from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
-from comesh.sim.report import Report
-from comesh.sim.simulation import Simulation
 from comesh.sim.streams import stream
-from comesh.sim.topology import (
-    REACH_SPACINGS,
-    SPACING_MM,
-    Relays,
-    Shape,
-    Topology,
-    TopologyError,
-    make_topology,
-    topology_of_plan,
-)
-from comesh.sim.trace import Trace
+from comesh.sim.topology import Relays, Shape, Topology, TopologyError
 from comesh.sim.world import WorldSettings
 
 _MOST_DEVICES = 50_000
+_MOST_ROUTINES = 10_000
 _MOST_PER_MINUTE = 10_000.0
-_DEVICES = 250
-_SMART = 0.4
 _MOST_REACH_M = 1_000_000.0
 """Everything: places are at most 100 km from the origin on each axis."""
 _MOST_MS = 86_400_000.0
@@ -63,11 +43,11 @@ _Shape = Annotated[
 ]
 _Devices = Annotated[
     int | None,
-    typer.Option(min=1, max=_MOST_DEVICES, help=f"How many devices, without a FILE; left out: {_DEVICES}."),
+    typer.Option(min=1, max=_MOST_DEVICES, help=f"How many devices, without a FILE; left out: {DEVICES}."),
 ]
 _Smart = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help=f"The share of them that runs CoMesh; left out: {_SMART}."),
+    typer.Option(min=0.0, max=1.0, help=f"The share of them that runs CoMesh; left out: {SMART}."),
 ]
 _Reach = Annotated[
     float | None,
@@ -106,6 +86,22 @@ _WriteFaults = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write all faults of the run there, as --faults reads them."),
 ]
+_Routines = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=_MOST_ROUTINES, help="How many routines, without a FILE; left out: one per 5 devices."
+    ),
+]
+_MembershipOnly = Annotated[
+    bool, typer.Option("--membership-only", help="No groups, no routines: who lives, and nothing else.")
+]
+_Checks = Annotated[
+    bool, typer.Option("--checks/--no-checks", help="Judge the promises of the protocol all the time.")
+]
+_Follow = Annotated[
+    list[str] | None,
+    typer.Option("--follow", metavar="ROUTINE", help="Tell what each run of this routine did; repeatable."),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
@@ -117,6 +113,8 @@ def sim(
     smart: _Smart = None,
     reach: _Reach = None,
     relays: _Relays = Relays.ALL,
+    routines: _Routines = None,
+    membership_only: _MembershipOnly = False,
     minutes: _Minutes = 5.0,
     seed: _Seed = 1,
     hop_ms: _HopMs = None,
@@ -130,21 +128,38 @@ def sim(
     faults: _Faults = None,
     random: _Random = None,
     joined: _Joined = False,
+    checks: _Checks = True,
+    follow_routines: _Follow = None,
     trace: _TraceFile = None,
     write_faults: _WriteFaults = None,
     json: _Json = False,
     force: Force = False,
 ) -> None:
-    """Run a mesh in virtual time: traffic, what was detected and when, false alarms."""
-    outputs = _Outputs(trace, write_faults)
+    """Run a mesh in virtual time, with its groups and routines: what they did, what was detected, traffic.
+
+    Ends with 1 if a promise of the protocol was broken.
+    """
+    outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
     written = FaultsFile((), ())
+    run_ms, follow = minutes * 60_000.0, tuple(map(RoutineId, follow_routines or ()))
     try:
         if file is None:
-            mesh = _shaped(shape, devices=devices, smart=smart, reach=reach, seed=seed, relays=relays)
+            mesh = shaped(
+                shape,
+                devices=devices,
+                smart=smart,
+                reach=reach,
+                routines=routines,
+                run_ms=run_ms,
+                seed=seed,
+                relays=relays,
+                membership_only=membership_only,
+            )
         else:
-            _refuse_with_file(topology=shape, devices=devices, smart=smart)
-            mesh = _of_document(file, reach=reach, seed=seed, relays=relays)
+            _refuse_with_file(topology=shape, devices=devices, smart=smart, routines=routines)
+            mesh = of_document(file, reach=reach, seed=seed, relays=relays, membership_only=membership_only)
+        _check_follow(follow, mesh)
         radio = RadioSettings(
             hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
             loss_per_hop=loss,
@@ -152,12 +167,22 @@ def sim(
             duplicate=duplicate,
             reorder=reorder,
         )
-        settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm)
-        run_ms = minutes * 60_000.0
+        strict = mesh.program is not None and mesh.program.settings.strict
+        settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm, strict=strict)
         written = FaultsFile((), ()) if faults is None else _read_faults(faults, run_ms)
         schedule = written.schedule + _crashing(mesh.topology, crash, run_ms, seed)
         schedule += _drawn(mesh, random or [], run_ms, seed)
-        report = _run(mesh, settings, schedule, outputs, minutes=minutes, seed=seed, joined=joined)
+        report = run(
+            mesh,
+            settings,
+            schedule,
+            outputs,
+            minutes=minutes,
+            seed=seed,
+            joined=joined,
+            checks=checks,
+            follow=follow,
+        )
     except ScheduleError as error:
         fail(_located(error, faults, written))
     except OSError as error:
@@ -168,14 +193,11 @@ def sim(
         print_json(report)
     else:
         show(report, schedule)
+    if report.protocol is not None and report.protocol.violations:
+        raise typer.Exit(int(Exit.NO))
 
 
-class _Outputs(NamedTuple):
-    trace: Path | None
-    faults: Path | None
-
-
-def _check_outputs(outputs: _Outputs, *, reads: list[Path], force: bool) -> None:
+def _check_outputs(outputs: Outputs, *, reads: list[Path], force: bool) -> None:
     trace, faults = outputs
     if trace is not None:
         check_output(trace, reads=reads, ours=is_trace, kind="trace", force=force)
@@ -185,53 +207,19 @@ def _check_outputs(outputs: _Outputs, *, reads: list[Path], force: bool) -> None
             fail(f"--trace and --write-faults both name {trace}; choose another name for one")
 
 
+def _check_follow(follow: tuple[RoutineId, ...], mesh: Mesh) -> None:
+    known = {} if mesh.program is None else mesh.program.routines
+    for routine in follow:
+        if mesh.program is None:
+            fail(f"--follow {routine}: with --membership-only no routine runs")
+        if routine not in known:
+            fail(f"--follow {routine}: there is no such routine; {did_you_mean(routine, known)}")
+
+
 def _refuse_with_file(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             fail(f"--{name} is for a mesh without a FILE: a document says itself what there is")
-
-
-class _Mesh(NamedTuple):
-    topology: Topology
-    membership: MembershipSettings
-    hop_ms: float
-    devices: dict[DeviceId, DeviceSpec]
-    plan: Plan | None = None
-    epoch_ms: float = 0.0
-
-
-def _shaped(
-    shape: Shape | None,
-    *,
-    devices: int | None,
-    smart: float | None,
-    reach: float | None,
-    seed: int,
-    relays: Relays,
-) -> _Mesh:
-    topology = make_topology(
-        Shape.GRID if shape is None else shape,
-        devices=_DEVICES if devices is None else devices,
-        smart=_SMART if smart is None else smart,
-        seed=seed,
-        reach=REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM,
-        relays=relays,
-    )
-    return _Mesh(topology, MembershipSettings(), HOP_MS, {})
-
-
-def _of_document(file: Path, *, reach: float | None, seed: int, relays: Relays) -> _Mesh:
-    deployment = read_deployment(file)
-    if not deployment.nodes:
-        fail(f"{file} names no nodes: there is nothing to run")
-    reach_mm = None if reach is None else round(reach * 1000)
-    plan = plan_of(deployment)
-    name = deployment.name or file.name
-    topology = topology_of_plan(plan, name=name, reach_mm=reach_mm, relays=relays)
-    settings = deployment.settings
-    membership = MembershipSettings(period_ms=settings.membership_period_ms)
-    specs = device_specs(deployment, seed)
-    return _Mesh(topology, membership, settings.hop_ms, specs, plan, settings.epoch_ms)
 
 
 def _read_faults(file: Path, run_ms: float) -> FaultsFile:
@@ -273,7 +261,7 @@ def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Sched
     return crashes(nodes, first_ms=run_ms / 4, every_ms=run_ms / 2 / max(1, count))
 
 
-def _drawn(mesh: _Mesh, wanted: list[str], run_ms: float, seed: int) -> Schedule:
+def _drawn(mesh: Mesh, wanted: list[str], run_ms: float, seed: int) -> Schedule:
     per_minute: dict[FaultClass, float] = {}
     for text in wanted:
         name, _, rate = text.partition("=")
@@ -296,50 +284,3 @@ def _rate(text: str) -> float:
     if not 0 <= rate <= _MOST_PER_MINUTE:
         raise ValueError(text)
     return rate
-
-
-def _run(
-    mesh: _Mesh,
-    settings: WorldSettings,
-    schedule: Schedule,
-    outputs: _Outputs,
-    *,
-    minutes: float,
-    seed: int,
-    joined: bool,
-) -> Report:
-    with ExitStack() as stack:
-        simulation = Simulation(
-            mesh.topology,
-            seed=seed,
-            settings=settings,
-            membership=mesh.membership,
-            joined=joined,
-            faults=schedule,
-            devices=mesh.devices,
-            trace=None if outputs.trace is None else Trace(stack.enter_context(outputs.trace.open("wb"))),
-        )
-        if outputs.faults is not None:
-            outputs.faults.write_text(FAULTS_HEADER + schedule.to_yaml(), encoding="utf-8")
-        groups = None
-        if mesh.plan is not None:
-            groups = EpochGroups(simulation.world, mesh.plan, mesh.epoch_ms)
-        watch = GroupWatch(simulation.world, groups)
-        bar = None
-        if err.is_terminal:
-            columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
-            bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
-            bar.add_task("", total=minutes * 60_000.0)
-
-        def each_second(now_ms: float) -> None:
-            watch.look()
-            if bar is not None:
-                bar.update(bar.task_ids[0], completed=now_ms)
-
-        simulation.run(minutes=minutes, progress=each_second)
-        return msgspec.structs.replace(
-            simulation.report(),
-            faults=schedule.faults,
-            without_majority=watch.without_majority(),
-            splits=watch.splits(),
-        )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from comesh.cli.sim_protocol import show_lines, show_protocol
 from comesh.cli.terminal import out
 from comesh.core.ids import NodeId
 from comesh.deployment.problems import printable
@@ -12,8 +13,6 @@ from comesh.sim.group_watch import Span
 from comesh.sim.report import Report, Spread
 from comesh.sim.watch import Detection
 
-_MOST_LINES = 20
-"""Of faults, detections and stops; --json has all."""
 _MOST_PARTS = 6
 _MOST_NAMES = 6
 
@@ -23,12 +22,13 @@ def show(report: Report, schedule: Schedule) -> None:
         f"{printable(report.topology)}: {report.nodes} nodes among {report.stations} stations, "
         f"seed {report.seed} (a station is a place with a radio: a node's, a device's, or both)"
     )
-    out.print("Runs membership and device traffic only: groups and routines come later.")
+    if report.protocol is None:
+        out.print("Membership only: no groups, no routines.")
     faster = f", {report.simulated_s / report.cpu_s:.1f} times real time" if report.cpu_s > 0 else ""
     out.print(
         f"{report.simulated_s:g} s simulated in {report.cpu_s:.2f} s of CPU{faster}; {report.events} events"
     )
-    _show_lines("faults", [line.strip() for line in schedule.describe()])
+    show_lines("faults", [line.strip() for line in schedule.describe()])
     _show_traffic(report)
     out.print()
     out.print(f"end to end, sent per node:           {_rates(report.end_to_end_bytes_per_s)}")
@@ -36,6 +36,8 @@ def show(report: Report, schedule: Schedule) -> None:
     out.print()
     _show_membership(report)
     _show_reach(report)
+    if report.protocol is not None:
+        show_protocol(report.protocol)
     if report.trace_digest is not None:
         out.print(f"trace {report.trace_digest}")
 
@@ -69,28 +71,31 @@ def _show_traffic(report: Report) -> None:
 
 
 def _show_membership(report: Report) -> None:
-    _show_lines("crashes", [_told(detection) for detection in report.detections])
+    show_lines("crashes", [_told(detection) for detection in report.detections])
     out.print(f"false suspicions {report.false_suspicions}, false deaths {report.false_deaths}")
     stops = [f"{life.at_ms / 1000:.3f} s  {life.machine}: {life.why}" for life in report.stopped]
-    _show_lines("stopped by themselves", stops)
+    show_lines("stopped by themselves", stops)
 
 
 def _show_reach(report: Report) -> None:
-    """Whether groups could have acted, and when running nodes could not reach each other."""
+    """Whether groups could act and were served, and when running nodes could not reach each other."""
     weak = report.without_majority
     if weak is not None:
         lines = [f"{group} had no majority {_when(spans)}" for group, spans in weak.items() if spans]
         if len(lines) < len(weak):
             sound = ", ".join(group for group in weak if not weak[group])
             lines.append(f"a majority ran and could reach each other throughout: {sound}")
-        _show_lines("groups", lines, count=len(weak))
+        show_lines("groups", lines, count=len(weak))
+    unserved = report.unserved or {}
+    lines = [f"{group} {_when(spans)}" for group, spans in unserved.items() if spans]
+    show_lines("served by nobody", lines)
     splits = []
     for split in report.splits:
         span = _when((Span(split.from_s, split.to_s),))
         parts = " | ".join(_some(part) for part in split.parts[:_MOST_PARTS])
         more = f" | and {len(split.parts) - _MOST_PARTS} more" if len(split.parts) > _MOST_PARTS else ""
         splits.append(f"{len(split.parts)} parts {span}: {parts}{more}")
-    _show_lines("running nodes were split into parts that could not reach each other", splits)
+    show_lines("running nodes were split into parts that could not reach each other", splits)
 
 
 def _when(spans: Sequence[Span]) -> str:
@@ -116,16 +121,6 @@ def _told(detection: Detection) -> str:
     first, last = detection.first_after_ms / 1000, detection.last_after_ms / 1000
     what += f"first known after {first:.2f} s, to {detection.known_by} of {detection.of} after {last:.2f} s"
     return what + (" (it came back)" if detection.over else "")
-
-
-def _show_lines(title: str, lines: list[str], count: int | None = None) -> None:
-    if not lines:
-        return
-    out.print(f"{title}: {len(lines) if count is None else count}")
-    for line in lines[:_MOST_LINES]:
-        out.print(f"  {printable(line)}")
-    if len(lines) > _MOST_LINES:
-        out.print(f"  ... and {len(lines) - _MOST_LINES} more")
 
 
 def _rates(spread: Spread) -> str:

@@ -1,51 +1,77 @@
 """A deployment document brought to life in virtual time: its nodes as processes, its devices as virtual ones.
 
-Groups follow the clock: `group_watch.py` says how.
+Everything runs as it would: groups replicate, lead and hand over, routines fire and act. The promises of the
+protocol are checked all the while.
 """
 
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.membership import MembershipSettings
+from comesh.core.program import Program
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment
-from comesh.deployment.outlook import Members
-from comesh.deployment.planning import plan_of
+from comesh.deployment.program import load_program, program_of
+from comesh.sim.checks import Checks
 from comesh.sim.document_devices import device_specs
 from comesh.sim.faults import Fault, Schedule
-from comesh.sim.group_watch import EpochGroups
+from comesh.sim.group_watch import GroupNow, LiveGroups
 from comesh.sim.injection import inject
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
 from comesh.sim.world import WorldSettings
 
+MOST_COMPILED = 32
+
+
+class Compiler:
+    """Documents of newer versions, for all nodes of a simulation: each is compiled once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int], Program] = {}
+
+    def __call__(self, text: str, version: int, previous: Program) -> Program:
+        key = (text, version)
+        if key not in self._made:
+            program = load_program(text, version, previous)
+            while len(self._made) >= MOST_COMPILED:
+                del self._made[next(iter(self._made))]
+            self._made[key] = program
+        return self._made[key]
+
 
 class Building:
     def __init__(self, deployment: Deployment, *, seed: int) -> None:
         self.deployment = deployment
-        self.plan = plan_of(deployment)
+        self.program = program_of(deployment)
+        self.plan = self.program.plan
         self.simulation = Simulation(
             topology_of_plan(self.plan),
             seed=seed,
-            settings=WorldSettings(radio=RadioSettings(hop_ms=deployment.settings.hop_ms)),
+            settings=WorldSettings(
+                radio=RadioSettings(hop_ms=deployment.settings.hop_ms), strict=self.program.settings.strict
+            ),
             membership=MembershipSettings(period_ms=deployment.settings.membership_period_ms),
             devices=device_specs(deployment, seed),
+            program=self.program,
+            compile_text=Compiler(),
         )
         self.world = self.simulation.world
-        self._groups = EpochGroups(self.world, self.plan, deployment.settings.epoch_ms)
+        self.checks = Checks.attach(self.world, self.program)
+        self._groups = LiveGroups(self.world, self.plan)
 
     @property
-    def groups(self) -> Members:
-        """The members of each group in this epoch."""
-        return self._groups.members
+    def groups(self) -> dict[GroupId, GroupNow]:
+        """Members and leader of each group."""
+        return self._groups.now
 
     @property
     def epoch(self) -> int:
-        return self._groups.epoch
+        return int(self.world.now_ms // self.deployment.settings.epoch_ms)
 
     def run(self, seconds: float) -> None:
-        """Go on for this long, and select the groups anew where an epoch has passed."""
+        """Go on for this long, and look at the groups again."""
         self.simulation.run(seconds=seconds)
-        self._groups.follow()
+        self._groups.look()
 
     def happen(self, *faults: Fault) -> None:
         inject(self.world, Schedule(faults))
@@ -62,14 +88,11 @@ class Building:
         running = tuple(self.running())
         return all(view == running for view in self.views().values())
 
-    def living(self) -> tuple[NodeId, ...]:
-        """What most running nodes believe."""
-        return self._groups.living()
-
-    def can_act(self, group: GroupId) -> bool:
-        """Does a majority of a group's members run?"""
-        members = self.groups[group]
-        return 2 * sum(self.world.runs(node) for node in members) > len(members)
+    def serves(self, group: GroupId) -> bool:
+        """Is a group led, by one with a majority of its members running?"""
+        now = self.groups[group]
+        majority = 2 * sum(self.world.runs(node) for node in now.members) > len(now.members)
+        return now.leader is not None and majority
 
     def readings(self, device: DeviceId) -> dict[str, Value]:
         """What the readings of a device really are now, by name."""

@@ -1,12 +1,12 @@
-"""Which groups could act, and which were served: whether a majority of their members ran and reached each other.
+"""Which groups could act and which were served: did a majority of the members run and reach each other?
 
 Groups are looked at once a second, so the times are whole seconds. Who is in a group and who leads it is what
-the running nodes themselves have: the config that is served, or else the newest in which one of them sits. Where
-none of them sits in any, the last one that was seen counts on.
+the running nodes themselves have: the config that is served, or else the newest in which one of them sits.
+Where none of them sits in any, the last one that was seen counts on.
 
 A group has its majority if one of its members reaches, both ways, so many that with itself they are more
-than half: it could lead them. A paused node counts as one that runs. A group is served if a process leads it; an
-idle leader that lost its majority notices only when it next has something to commit.
+than half: it could lead them. A paused node counts as one that runs. A group is served if a process leads it;
+an idle leader that lost its majority notices only when it next has something to commit.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -85,6 +85,7 @@ def draw(seed: int) -> tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]
     }
     if selection.f == 0:  # one disk is all there is of a group: what takes it takes the group
         per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
+    per_minute[FaultClass.OUTAGE] = draws.choice([0.0, 0.0, 1.0, 2.0])
     per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 15.0])
     wanted = RandomFaults(run_ms=BREAKING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
     case = Case(
@@ -138,6 +139,7 @@ def _draw_world(draws: Draws, *, strict: bool) -> WorldSettings:
         start_spread_ms=draws.choice([0.0, 1000.0, 5000.0]),
         through_wire=draws.chance(0.25),
         strict=strict,
+        flush_ms=draws.choice([50.0, 50.0, 3000.0]),
     )
 
 
