@@ -377,13 +377,9 @@ class Stage:
 
     def crash(self, *nodes: str) -> None:
         """Power is lost; the mesh does not hear from these nodes again unless they start."""
-        told = [
-            f"{node} (with {self.world.machines[node].disk.unflushed} records not flushed)"
-            if self.telling.journal
-            else node
-            for node in nodes
-        ]
-        self.say(f"** power is lost at {', '.join(told)}")
+        unflushed = [f"{node} {self.world.machines[node].disk.unflushed}" for node in nodes]
+        lost = f"; records not flushed: {', '.join(unflushed)}" if self.telling.journal else ""
+        self.say(f"** power is lost at {' '.join(nodes)}{lost}")
         for node in nodes:
             self.world.crash(self.world.machines[node])
 

@@ -15,6 +15,7 @@ from repertoire import SCENARIOS, play
 
 MODULES = (clean_firings, epoch_changes, leader_deaths, outages, safety_cases)
 """Importing them registers their scenarios."""
+MOST_LINES = 140
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
@@ -30,3 +31,8 @@ def test_scenario(name: str, rewrite: bool) -> None:
 
 def test_every_transcript_has_its_scenario() -> None:
     assert {path.stem for path in TRANSCRIPTS.glob("*.txt")} == set(SCENARIOS)
+
+
+def test_transcripts_stay_short_enough_to_be_read() -> None:
+    lines = {path.stem: len(path.read_text().splitlines()) for path in TRANSCRIPTS.glob("*.txt")}
+    assert {name: count for name, count in lines.items() if not 30 <= count <= MOST_LINES} == {}
