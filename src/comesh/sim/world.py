@@ -47,7 +47,7 @@ from comesh.core.events import (
 )
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.journal import JournalRecord
-from comesh.core.messages import Datagram, decode, encode
+from comesh.core.messages import Datagram, Message, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.device_events import DeviceEvents
@@ -63,6 +63,7 @@ from comesh.sim.traffic import Lost, Parcel
 
 Observer = Callable[[float, NodeId, Observation], None]
 Writer = Callable[[float, NodeId, JournalRecord], None]
+Sender = Callable[[float, NodeId, NodeId, Message, int], None]
 NodeFactory = Callable[[NodeId], Steppable]
 
 _ARRIVAL: Final = int(Priority.ARRIVAL)
@@ -131,6 +132,8 @@ class World:
         self.observers: list[Observer] = []
         self.writers: list[Writer] = []
         """Told what is written to journals."""
+        self.senders: list[Sender] = []
+        """Told what is sent: when, by whom, to whom, what, and how many bytes."""
         self.lives: list[Life] = []
         """What began and ended, in order of time: what observers' claims are judged by."""
         self.machines: dict[str, Machine] = {}
@@ -410,6 +413,8 @@ class World:
         to = effect.to
         datagram = Datagram(machine.node_id, effect.incarnation, process.node.deployment, message)
         data = encode(datagram)
+        for sender in self.senders:
+            sender(self.engine.now_ms, machine.node_id, to, message, len(data))
         kind = self._kinds.get(type(message))
         if kind is None:
             kind = self._kinds[type(message)] = self.traffic.kind(type(message).__name__)
