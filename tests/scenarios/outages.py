@@ -3,9 +3,9 @@ cards."""
 
 import msgspec
 from repertoire import scenario
-from staging import CALM, KITCHEN, NODES, Stage, Wanted, commands, commits, lights, sends
+from staging import CALM, HALL, KITCHEN, NODES, Stage, Wanted, commands, commits, lights, proposes, sends
 
-from comesh.core.records import Record, RunRecord
+from comesh.core.records import DeviceRecord, Record, RunRecord
 from comesh.core.records import Stage as RunStage
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import LockRequest
@@ -26,6 +26,37 @@ def partition_two_leaders() -> Stage:
     stage.heal()
     stage.run(seconds=16.0)
     return stage
+
+
+@scenario("paused-leader")
+def paused_leader() -> Stage:
+    """Beyond the paper: the hall's leader n4 stands still while a command comes for it, and while n5 is
+    elected. When it wakes, all that waited comes to it at once; it has no lease any more, and commands
+    nothing."""
+    stage = Stage(lights("evening", "kettle", "lamp", fades=True))
+    stage.fire("evening")
+    stage.run(seconds=2.0)
+    stage.pause("n4", for_ms=4000.0)
+    stage.run(seconds=16.0)
+    return stage
+
+
+@scenario("deposed-leader-returns")
+def deposed_leader_returns() -> Stage:
+    """Beyond the paper: the hall's leader n4 has the grant in its journal, and its process ends before
+    anybody else has it. When it is back with its whole journal, another leader has gone on without that
+    entry: it takes that leader's state in the place of its own."""
+    stage = Stage(lights("evening", "lamp"))
+    stage.dies_instead(proposes(_granted, of=HALL), "n4", power=False)
+    stage.fire("evening")
+    stage.run(seconds=8.0)
+    stage.start("n4")
+    stage.run(seconds=5.0)
+    return stage
+
+
+def _granted(record: Record) -> bool:
+    return isinstance(record, DeviceRecord) and record.hold is not None
 
 
 @scenario("power-domain-lost")

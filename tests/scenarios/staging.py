@@ -350,9 +350,10 @@ class Stage:
         """This node loses power right after that effect, before whatever else the step wanted."""
         self._cues.append(_Cue(wanted, lambda: self.crash(node), "dies", 1))
 
-    def dies_instead(self, wanted: Wanted, node: str) -> None:
-        """This node loses power where it was about to do that."""
-        self._cues.append(_Cue(wanted, lambda: self.crash(node), "instead", 1))
+    def dies_instead(self, wanted: Wanted, node: str, *, power: bool = True) -> None:
+        """This node loses power (or its process ends) where it was about to do that."""
+        end = self.crash if power else self.kill
+        self._cues.append(_Cue(wanted, lambda: end(node), "instead", 1))
 
     def lose(self, wanted: Wanted, times: int = 1) -> None:
         self._cues.append(_Cue(wanted, None, "lost", times))
@@ -382,6 +383,15 @@ class Stage:
         self.say(f"** power is lost at {' '.join(nodes)}{lost}")
         for node in nodes:
             self.world.crash(self.world.machines[node])
+
+    def kill(self, node: str) -> None:
+        """The process ends; its machine stays up, and its journal is whole."""
+        self.say(f"** the process of {node} ends")
+        self.world.kill(self.world.machines[node])
+
+    def pause(self, node: str, for_ms: float) -> None:
+        self.say(f"** {node} stands still for {for_ms:.0f} ms")
+        self.world.pause(self.world.machines[node], for_ms)
 
     def start(self, *nodes: str) -> None:
         self.say(f"** {' '.join(nodes)} start{'s' * (len(nodes) == 1)} again")

@@ -13,6 +13,9 @@ import pytest
 import safety_cases
 from repertoire import SCENARIOS, play
 
+from comesh.core.routines import runs
+from comesh.sim.checks import Promise
+
 MODULES = (clean_firings, epoch_changes, leader_deaths, outages, safety_cases)
 """Importing them registers their scenarios."""
 MOST_LINES = 140
@@ -36,3 +39,11 @@ def test_every_transcript_has_its_scenario() -> None:
 def test_transcripts_stay_short_enough_to_be_read() -> None:
     lines = {path.stem: len(path.read_text().splitlines()) for path in TRANSCRIPTS.glob("*.txt")}
     assert {name: count for name, count in lines.items() if not 30 <= count <= MOST_LINES} == {}
+
+
+def test_a_rule_that_is_missing_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The promises are really judged: a run that does not wait for its locks breaks one."""
+    monkeypatch.setattr(runs, "holds_all", lambda run: True)
+    text, stage = play("safety-sla-2")
+    assert Promise.SAFETY in {violation.promise for violation in stage.checks.violations}
+    assert "BROKEN" in text
