@@ -31,8 +31,8 @@ def partition_two_leaders() -> Stage:
 @scenario("paused-leader")
 def paused_leader() -> Stage:
     """Beyond the paper: the hall's leader n4 stands still while a command comes for it, and while n5 is
-    elected. When it wakes, all that waited comes to it at once; it has no lease any more, and commands
-    nothing."""
+    elected. When it wakes, all that waited comes to it at once: it proposes the command, its members
+    refuse it, and it commands nothing."""
     stage = Stage(lights("evening", "kettle", "lamp", fades=True))
     stage.fire("evening")
     stage.run(seconds=2.0)

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from telling import Telling
 
-from comesh.core.effects import CommandDevice, Committed, Effect, LeaderChanged, Observe, Persist, Send
+from comesh.core.effects import CommandDevice, Committed, Effect, Observe, Send
 from comesh.core.events import MessageReceived
 from comesh.core.group.succession import clock_epoch
 from comesh.core.group_messages import Body, InConfig
@@ -102,25 +102,6 @@ def commits(is_it: Callable[[Record], bool], *, of: str) -> Wanted:
         if not isinstance(effect, Observe) or not isinstance(effect.observation, Committed):
             return False
         return effect.observation.group == of and any(map(is_it, effect.observation.entry))
-
-    return wanted
-
-
-def becomes(state: str, *, of: str) -> Wanted:
-    """A member says that it is serving, handing off, ..."""
-
-    def wanted(machine: str, effect: Effect) -> bool:
-        told = effect.observation if isinstance(effect, Observe) else None
-        return isinstance(told, LeaderChanged) and told.group == of and told.state == state
-
-    return wanted
-
-
-def writes(kind: type, *, by: str | None = None) -> Wanted:
-    """A journal record of this kind."""
-
-    def wanted(machine: str, effect: Effect) -> bool:
-        return isinstance(effect, Persist) and isinstance(effect.record, kind) and by in (None, machine)
 
     return wanted
 
