@@ -18,7 +18,7 @@ from comesh.sim.checks import Checks, Violation
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Process
 from comesh.sim.simulation import Simulation
-from comesh.sim.swarm_case import BREAKING_MS, QUIET_MS, Asking, Case, Compiler, draw
+from comesh.sim.swarm_case import BREAKING_MS, QUIET_MS, Asking, Case, Compiler, Drawing, draw
 from comesh.sim.trace import Trace
 from comesh.sim.world import World
 
@@ -52,8 +52,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class Swarm:
     """One seed, ready to run."""
 
-    def __init__(self, seed: int, *, case: Case | None = None, trace: Trace | None = None) -> None:
-        drawn, self.topology, self.program, specs = draw(seed)
+    def __init__(
+        self, seed: int, *, case: Case | None = None, trace: Trace | None = None, drawing: Drawing = draw
+    ) -> None:
+        """case: instead of the drawn one; drawing: another swarm."""
+        drawn, self.topology, self.program, specs = drawing(seed)
         self.case = case or drawn
         self.simulation = Simulation(
             self.topology,

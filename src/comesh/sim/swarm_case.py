@@ -7,7 +7,7 @@ comes after them happens within a run; leases and resends are as in a deployment
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -70,7 +70,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     event_devices: tuple[DeviceId, ...]
 
 
-def draw(seed: int) -> tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]]:
+Drawn = tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]]
+Drawing = Callable[[int], Drawn]
+
+
+def draw(seed: int) -> Drawn:
     """The same for the same seed, for ever."""
     draws = stream(seed, "group swarm")
     topology = _draw_topology(draws, seed)
