@@ -36,8 +36,10 @@ class Log:
 
 def screen(building: Building, log: Log, size: ConsoleDimensions) -> RenderableType:
     """Everything where there is room; on a small terminal the groups and what happened."""
-    now = f"{building.world.now_ms / 1000:.1f} s of simulated time, epoch {building.epoch}"
-    heading = plain(f"{building.deployment.name or 'A building'}: {now}", "bold")
+    runs = building.protocol.runs
+    now = f"{building.world.now_ms / 1000:.1f} s; runs: {runs.finished} finished, {runs.failed} failed"
+    going = f", {len(runs.going)} going" if runs.going else ""
+    heading = plain(f"{building.deployment.name or 'A building'}: {now}{going}", "bold")
     happened = Panel(Group(*log.lines) if log.lines else Text(""), title="what happens")
     note = Text("simulated: no packet leaves this process. Ctrl-C ends it.", style="dim")
     if size.width < WIDE_COLUMNS or size.height < HIGH_ROWS:
@@ -81,15 +83,13 @@ def _free_row(cells: list[list[tuple[str, str]]], row: int, column: int, length:
 
 
 def groups(building: Building) -> Table:
-    """Who looks after which cluster now, and whether a majority of them runs."""
+    """Who looks after which cluster now, who leads, and whether the group serves."""
     table = Table(box=None, padding=(0, 1))
     table.add_column("group")
     table.add_column("members (▸ leads, ✗ gone)")
     table.add_column("")
-    for group in sorted(building.groups):
-        members = building.groups[group]
-        leader = next((node for node in members if building.world.runs(node)), None)
-        shown = Text(", ").join([_member(building, node, leads=node == leader) for node in members])
+    for group, now in building.groups.items():
+        shown = Text(", ").join([_member(building, node, leads=node == now.leader) for node in now.members])
         table.add_row(group, shown, _state(building, group))
     return table
 
@@ -101,7 +101,7 @@ def _member(building: Building, node: NodeId, *, leads: bool) -> Text:
 
 
 def _state(building: Building, group: GroupId) -> Text:
-    return Text("can act", style="green") if building.can_act(group) else Text("waits", style="bold red")
+    return Text("serves", style="green") if building.serves(group) else Text("waits", style="bold red")
 
 
 def devices(building: Building) -> Table:

@@ -15,6 +15,7 @@ from comesh.sim.document_devices import device_specs
 from comesh.sim.faults import Fault, Schedule
 from comesh.sim.group_watch import GroupNow, LiveGroups
 from comesh.sim.injection import inject
+from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
@@ -57,6 +58,7 @@ class Building:
         )
         self.world = self.simulation.world
         self.checks = Checks.attach(self.world, self.program)
+        self.protocol = ProtocolWatch(self.world, self.plan.genesis)
         self._groups = LiveGroups(self.world, self.plan)
 
     @property

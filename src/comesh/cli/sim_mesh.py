@@ -1,0 +1,95 @@
+"""What `comesh sim` runs: the mesh of a document with its program, or a shape with the paper's workload."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from comesh.cli.documents import read_deployment
+from comesh.cli.terminal import fail
+from comesh.core.ids import DeviceId
+from comesh.core.membership import MembershipSettings
+from comesh.core.plan import SelectionSettings
+from comesh.core.program import Program, ProtocolSettings
+from comesh.deployment.planning import plan_of
+from comesh.deployment.program import program_of
+from comesh.sim.devices import DeviceSpec
+from comesh.sim.document_devices import device_specs
+from comesh.sim.radio import HOP_MS
+from comesh.sim.topology import (
+    REACH_SPACINGS,
+    SPACING_MM,
+    Relays,
+    Shape,
+    Topology,
+    make_topology,
+    topology_of_plan,
+)
+from comesh.sim.workloads import Timing, paper_workload
+
+DEVICES = 250
+SMART = 0.4
+DEVICES_PER_ROUTINE = 5
+FIRST_FIRING_MS = 10_000.0
+FIRING_EVERY_MS = 60_000.0
+"""Routines of the workload fire once in each such window, at any time in its first half."""
+_NODES_OF_A_GROUP = 2 * SelectionSettings().f + 1
+
+
+class Mesh(NamedTuple):
+    topology: Topology
+    membership: MembershipSettings
+    hop_ms: float
+    devices: dict[DeviceId, DeviceSpec]
+    program: Program | None
+    """None: membership only."""
+
+
+def shaped(
+    shape: Shape | None,
+    *,
+    devices: int | None,
+    smart: float | None,
+    reach: float | None,
+    routines: int | None,
+    run_ms: float,
+    seed: int,
+    relays: Relays,
+    membership_only: bool,
+) -> Mesh:
+    topology = make_topology(
+        Shape.GRID if shape is None else shape,
+        devices=DEVICES if devices is None else devices,
+        smart=SMART if smart is None else smart,
+        seed=seed,
+        reach=REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM,
+        relays=relays,
+    )
+    if membership_only:
+        return Mesh(topology, MembershipSettings(), HOP_MS, {}, None)
+    if len(topology.devices) < 2:
+        fail("routines need at least two devices, one that fires and one that acts; or say --membership-only")
+    few = len(topology.nodes) < _NODES_OF_A_GROUP
+    windows = max(1, int((run_ms - FIRST_FIRING_MS / 2) // FIRING_EVERY_MS))
+    workload = paper_workload(
+        topology,
+        SelectionSettings(f=(len(topology.nodes) - 1) // 2) if few else SelectionSettings(),
+        ProtocolSettings(),
+        routines=max(1, len(topology.devices) // DEVICES_PER_ROUTINE) if routines is None else routines,
+        seed=seed,
+        alone=False,
+        timing=Timing(first_ms=FIRST_FIRING_MS, window_ms=FIRING_EVERY_MS, firings=windows),
+    )
+    return Mesh(topology, MembershipSettings(), HOP_MS, workload.devices, workload.program)
+
+
+def of_document(file: Path, *, reach: float | None, seed: int, relays: Relays, membership_only: bool) -> Mesh:
+    deployment = read_deployment(file)
+    if not deployment.nodes:
+        fail(f"{file} names no nodes: there is nothing to run")
+    reach_mm = None if reach is None else round(reach * 1000)
+    program = None if membership_only else program_of(deployment)
+    plan = plan_of(deployment) if program is None else program.plan
+    name = deployment.name or file.name
+    topology = topology_of_plan(plan, name=name, reach_mm=reach_mm, relays=relays)
+    settings = deployment.settings
+    membership = MembershipSettings(period_ms=settings.membership_period_ms)
+    return Mesh(topology, membership, settings.hop_ms, device_specs(deployment, seed), program)

@@ -1,0 +1,104 @@
+"""What groups and runs did in a simulation, for people."""
+
+from comesh.cli.terminal import out
+from comesh.deployment.problems import printable
+from comesh.sim.protocol_watch import GroupCounts, LockWaits, ProtocolReport, RunCounts, TracedRun, Waits
+
+_MOST_LINES = 20
+"""Of one kind; --json has all."""
+_MOST_VIOLATIONS = 5
+
+
+def show_protocol(report: ProtocolReport) -> None:
+    show_lines("what groups did", [_group(group) for group in report.groups])
+    _show_runs(report.runs)
+    _show_waits(report.lock_waits)
+    changes = _number(report.device_changes, "change")
+    out.print(f"devices: {report.devices_seen} answered; {changes} of status since")
+    lines = [
+        f"{change.at_ms / 1000:.3f} s  {change.device} {change.status}: {change.why}"
+        for change in report.changes
+    ]
+    show_lines("went down or came back", lines)
+    for trace in report.traces:
+        _show_trace(trace)
+    losses = [
+        f"{loss.at_ms / 1000:.3f} s  {loss.group} lost {loss.entries} entries, with the runs "
+        f"{', '.join(loss.runs) or 'none'}"
+        for loss in report.losses
+    ]
+    show_lines("lossy elections, as the protocol reports them", losses)
+    _show_verdict(report)
+
+
+def _group(group: GroupCounts) -> str:
+    lossy = f", {group.lossy} of them lossy" if group.lossy else ""
+    leader = "nobody led it" if group.leader is None else f"last led by {group.leader}"
+    return (
+        f"{group.group}: {_number(group.commits, 'commit')}, {_number(group.handoffs, 'handoff')}, "
+        f"{_number(group.leader_changes, 'leader change')}, {_number(group.elections, 'election')}{lossy}; "
+        f"{leader}"
+    )
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _show_runs(runs: RunCounts) -> None:
+    more = [f"{runs.dropped} dropped"] if runs.dropped else []
+    more += [f"{runs.ignored} ignored while cooling down"] if runs.ignored else []
+    more += [f"{len(runs.going)} still going"] if runs.going else []
+    counts = [f"{runs.fired} fired", f"{runs.finished} finished", f"{runs.failed} failed", *more]
+    out.print(f"runs: {', '.join(counts)}")
+    show_lines("why runs failed", [f"{_number(count, 'time')}: {why}" for why, count in runs.reasons.items()])
+    going = [f"{run.run}, since {run.since_ms / 1000:.3f} s: {run.what}" for run in runs.going]
+    show_lines("still going", going)
+
+
+def _show_waits(waits: LockWaits) -> None:
+    if waits.acquired.count:
+        out.print(f"until runs had all their locks: {_times(waits.acquired)}")
+    if waits.queued.count or waits.given_up:
+        longest = f" ({waits.longest})" if waits.longest else ""
+        out.print(f"waits in queues for locks: {_times(waits.queued)}{longest}; {waits.given_up} gave up")
+
+
+def _times(waits: Waits) -> str:
+    return (
+        f"{waits.count}, median {waits.median_ms:.0f} ms, 95 % within {waits.percentile_95_ms:.0f} ms, "
+        f"longest {waits.longest_ms:.0f} ms"
+    )
+
+
+def _show_trace(trace: TracedRun) -> None:
+    out.print(f"run {printable(trace.run)}: {trace.outcome}")
+    for line in trace.lines:
+        out.print(f"  {line.at_ms / 1000:.3f} s  {line.node}  {printable(f'{line.what} {line.detail}')}")
+
+
+def _show_verdict(report: ProtocolReport) -> None:
+    if not report.checked:
+        out.print("the promises of the protocol were not checked")
+        return
+    count = len(report.violations) + report.more_violations
+    if not count:
+        out.print("every promise of the protocol held")
+        return
+    out.print(f"BROKEN PROMISES: {count}", style="bold red")
+    for violation in report.violations[:_MOST_VIOLATIONS]:
+        for line in str(violation).splitlines():
+            out.print(f"  {printable(line)}")
+    if count > _MOST_VIOLATIONS:
+        out.print(f"  ... and {count - _MOST_VIOLATIONS} more")
+
+
+def show_lines(title: str, lines: list[str], count: int | None = None) -> None:
+    """A title and a few lines, or nothing where there are none."""
+    if not lines:
+        return
+    out.print(f"{title}: {len(lines) if count is None else count}")
+    for line in lines[:_MOST_LINES]:
+        out.print(f"  {printable(line)}")
+    if len(lines) > _MOST_LINES:
+        out.print(f"  ... and {len(lines) - _MOST_LINES} more")

@@ -1,0 +1,83 @@
+"""One run of `comesh sim`, with everything that watches it."""
+
+from collections.abc import Collection
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from comesh.cli.outputs import FAULTS_HEADER
+from comesh.cli.sim_mesh import Mesh
+from comesh.cli.terminal import err
+from comesh.core.ids import RoutineId
+from comesh.sim.building import Compiler
+from comesh.sim.checks import Checks
+from comesh.sim.faults import Schedule
+from comesh.sim.group_watch import GroupWatch, LiveGroups
+from comesh.sim.protocol_watch import ProtocolWatch
+from comesh.sim.report import Report
+from comesh.sim.simulation import Simulation
+from comesh.sim.trace import Trace
+from comesh.sim.world import WorldSettings
+
+
+class Outputs(NamedTuple):
+    trace: Path | None
+    faults: Path | None
+
+
+def run(
+    mesh: Mesh,
+    settings: WorldSettings,
+    schedule: Schedule,
+    outputs: Outputs,
+    *,
+    minutes: float,
+    seed: int,
+    joined: bool,
+    checks: bool,
+    follow: Collection[RoutineId],
+) -> Report:
+    with ExitStack() as stack:
+        simulation = Simulation(
+            mesh.topology,
+            seed=seed,
+            settings=settings,
+            membership=mesh.membership,
+            joined=joined,
+            faults=schedule,
+            devices=mesh.devices,
+            program=mesh.program,
+            compile_text=Compiler(),
+            trace=None if outputs.trace is None else Trace(stack.enter_context(outputs.trace.open("wb"))),
+        )
+        if outputs.faults is not None:
+            outputs.faults.write_text(FAULTS_HEADER + schedule.to_yaml(), encoding="utf-8")
+        world, program = simulation.world, mesh.program
+        judge = Checks.attach(world, program) if checks and program is not None else None
+        protocol = None if program is None else ProtocolWatch(world, program.plan.genesis, follow)
+        watch = GroupWatch(world, None if program is None else LiveGroups(world, program.plan))
+        bar = None
+        if err.is_terminal:
+            columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+            bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
+            bar.add_task("", total=minutes * 60_000.0)
+
+        def each_second(now_ms: float) -> None:
+            watch.look()
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=now_ms)
+
+        simulation.run(minutes=minutes, progress=each_second)
+        if judge is not None:
+            judge.finish()
+        return msgspec.structs.replace(
+            simulation.report(),
+            faults=schedule.faults,
+            without_majority=watch.without_majority(),
+            unserved=watch.unserved(),
+            splits=watch.splits(),
+            protocol=None if protocol is None else protocol.report(judge),
+        )

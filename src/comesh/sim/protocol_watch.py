@@ -1,0 +1,344 @@
+"""Watches what groups and runs do, and counts it: for the report of a simulation and for people.
+
+It only listens. Runs are what their traces tell, which come after the commits that they tell of; queues for
+locks and who holds them are what the devices' groups committed.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from comesh.core.effects import Committed, DeviceChanged, LeaderChanged, Observation, RunTraced
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.records import DeviceRecord
+from comesh.core.stamps import RunId
+from comesh.deployment.outlook import group_order
+from comesh.sim.checks import Checks, Violation
+from comesh.sim.world import World
+
+MOST_TRACED: Final = 500
+"""Traces that are kept, of the latest runs."""
+MOST_LINES: Final = 300
+"""Of one trace: what comes later is left out, but for the end."""
+MOST_CHANGES: Final = 1000
+"""Changes of devices that are kept, the latest."""
+ENDS: Final = ("finished", "failed", "dropped")
+
+
+class GroupCounts(msgspec.Struct, frozen=True, kw_only=True):
+    group: GroupId
+    leader_changes: int
+    """Another node than before began to serve, in the same config or in the next."""
+    elections: int
+    """Of them, those that took one: the others were handoffs."""
+    handoffs: int
+    commits: int
+    lossy: int
+    """Elections that went on from an incomplete state."""
+    leader: NodeId | None
+    """Who began to serve last."""
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    count: int
+    median_ms: float
+    percentile_95_ms: float
+    longest_ms: float
+
+
+class LockWaits(msgspec.Struct, frozen=True, kw_only=True):
+    queued: Waits
+    """Of requests that stood in a queue, until they were granted."""
+    given_up: int
+    """Requests that left a queue without the lock."""
+    acquired: Waits
+    """Of runs, from their firing (or their turn) until they had all locks."""
+    longest: str = ""
+    """Which run waited longest in which queue."""
+
+
+class DeviceChange(msgspec.Struct, frozen=True):
+    at_ms: float
+    device: DeviceId
+    status: str
+    why: str
+
+
+class TraceLine(msgspec.Struct, frozen=True):
+    at_ms: float
+    node: NodeId
+    what: str
+    detail: str
+
+
+class TracedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a routine that is followed."""
+
+    run: str
+    routine: RoutineId
+    outcome: str
+    """finished, failed, dropped, or the last that was told of it."""
+    lines: tuple[TraceLine, ...]
+
+
+class OpenRun(msgspec.Struct, frozen=True):
+    run: str
+    what: str
+    """The last that was told of it."""
+    since_ms: float
+
+
+class LossTold(msgspec.Struct, frozen=True):
+    at_ms: float
+    group: GroupId
+    entries: int
+    runs: tuple[str, ...]
+
+
+class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
+    fired: int
+    finished: int
+    failed: int
+    reasons: dict[str, int]
+    """Why they failed."""
+    dropped: int
+    """Firings beyond what may wait, or of routines that were removed."""
+    ignored: int
+    """Firings within a cooldown."""
+    going: tuple[OpenRun, ...]
+    """At the end."""
+
+
+class ProtocolReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What groups and runs did."""
+
+    groups: tuple[GroupCounts, ...]
+    runs: RunCounts
+    lock_waits: LockWaits
+    devices_seen: int
+    """How many ever answered."""
+    device_changes: int
+    """Of status, after the first answer."""
+    changes: tuple[DeviceChange, ...]
+    """The latest of them."""
+    traces: tuple[TracedRun, ...]
+    """Of the routines that are followed."""
+    checked: bool
+    """Whether the promises were checked."""
+    violations: tuple[Violation, ...] = ()
+    more_violations: int = 0
+    losses: tuple[LossTold, ...] = ()
+
+
+class _Group:
+    def __init__(self) -> None:
+        self.leader: NodeId | None = None
+        self.number = 0
+        self.counts: Counter[str] = Counter()
+
+
+class _Trace:
+    def __init__(self, run: RunId) -> None:
+        self.run = run
+        self.lines: list[TraceLine] = []
+
+    def add(self, line: TraceLine) -> None:
+        if len(self.lines) < MOST_LINES:
+            self.lines.append(line)
+        elif line.what in ENDS:
+            self.lines[-1] = line
+
+
+class ProtocolWatch:
+    """An observer of a world; make it before the world runs. follow: routines whose runs are kept in full."""
+
+    def __init__(self, world: World, groups: Collection[GroupId], follow: Collection[RoutineId] = ()) -> None:
+        self._groups = {group: _Group() for group in sorted(groups, key=group_order)}
+        self._follow = frozenset(follow)
+        self._traces: dict[RunId, _Trace] = {}
+        self._open: dict[RunId, OpenRun] = {}
+        self._fired_ms: dict[RunId, float] = {}
+        self.told: dict[RoutineId, str] = {}
+        """The last that was told of each routine's latest run: a word of RunTraced."""
+        self._counts: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._acquired_ms: list[float] = []
+        self._holders: dict[DeviceId, RunId] = {}
+        self._queues: dict[DeviceId, dict[RunId, float]] = {}
+        self._queued_ms: list[float] = []
+        self._longest = (0.0, "")
+        self._seen: set[DeviceId] = set()
+        self._changes: deque[DeviceChange] = deque(maxlen=MOST_CHANGES)
+        self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
+            LeaderChanged: self._on_leader,
+            Committed: self._on_committed,
+            RunTraced: self._on_traced,
+            DeviceChanged: self._on_device,
+        }
+        world.observers.append(self._on_observation)
+
+    @property
+    def runs(self) -> RunCounts:
+        counts = self._counts
+        return RunCounts(
+            fired=counts["fired"],
+            finished=counts["finished"],
+            failed=counts["failed"],
+            reasons=dict(self._reasons.most_common()),
+            dropped=counts["dropped"],
+            ignored=counts["ignored"],
+            going=tuple(self._open.values()),
+        )
+
+    @property
+    def commits(self) -> int:
+        return sum(group.counts["commits"] for group in self._groups.values())
+
+    def report(self, checks: Checks | None) -> ProtocolReport:
+        """What came of it so far, with what the checks found."""
+        counts = self._counts
+        return ProtocolReport(
+            groups=tuple(_counts_of(name, group) for name, group in self._groups.items()),
+            runs=self.runs,
+            lock_waits=LockWaits(
+                queued=waits(self._queued_ms),
+                given_up=counts["given up"],
+                acquired=waits(self._acquired_ms),
+                longest=self._longest[1],
+            ),
+            devices_seen=len(self._seen),
+            device_changes=counts["device"],
+            changes=tuple(self._changes),
+            traces=tuple(
+                TracedRun(
+                    run=str(trace.run),
+                    routine=trace.run.routine,
+                    outcome=trace.lines[-1].what,
+                    lines=tuple(trace.lines),
+                )
+                for trace in self._traces.values()
+            ),
+            checked=checks is not None,
+            violations=() if checks is None else tuple(checks.violations),
+            more_violations=0 if checks is None else checks.more_violations,
+            losses=() if checks is None else _losses(checks),
+        )
+
+    def _on_observation(self, now_ms: float, node: NodeId, observation: Observation) -> None:
+        handler = self._handlers.get(type(observation))
+        if handler is not None:
+            handler(now_ms, node, observation)
+
+    def _on_leader(self, now_ms: float, node: NodeId, told: LeaderChanged) -> None:
+        group = self._groups.setdefault(told.group, _Group())
+        if told.state == "lossy":
+            group.counts["lossy"] += 1
+        if told.state != "serving":
+            return
+        if group.number and told.config.number > group.number:
+            group.counts["handoffs"] += 1
+        if group.leader is not None and group.leader != node:
+            group.counts["leader changes"] += 1
+        group.counts["elections"] += told.ballot.round > 0
+        group.leader = node
+        group.number = max(group.number, told.config.number)
+
+    def _on_committed(self, now_ms: float, node: NodeId, told: Committed) -> None:
+        self._groups.setdefault(told.group, _Group()).counts["commits"] += 1
+        for record in told.entry:
+            if isinstance(record, DeviceRecord):
+                self._on_queue(now_ms, record)
+
+    def _on_queue(self, now_ms: float, record: DeviceRecord) -> None:
+        """Who came to a queue, who left it, and with the lock or not."""
+        holder = None if record.hold is None else record.hold.run
+        if holder is None:
+            self._holders.pop(record.device, None)
+        else:
+            self._holders[record.device] = holder
+        if not record.queue and record.device not in self._queues:
+            return
+        before = self._queues.pop(record.device, {})
+        waiting = {waiter.run: before.get(waiter.run, now_ms) for waiter in record.queue}
+        if waiting:
+            self._queues[record.device] = waiting
+        for run, since_ms in before.items():
+            if run in waiting:
+                continue
+            if run != holder:
+                self._counts["given up"] += 1
+                continue
+            waited_ms = now_ms - since_ms
+            self._queued_ms.append(waited_ms)
+            if waited_ms > self._longest[0]:
+                self._longest = (waited_ms, f"{run} for {record.device}")
+
+    def _on_traced(self, now_ms: float, node: NodeId, told: RunTraced) -> None:
+        run, what = told.run, told.what
+        detail = told.detail
+        if what == "queued" and DeviceId(detail) in self._holders:
+            detail = f"{detail}, held by {self._holders[DeviceId(detail)]}"
+        if run.routine in self._follow:
+            self._trace(run).add(TraceLine(now_ms, node, what, detail))
+        self._counts[what] += 1
+        if what != "ignored":
+            self.told[run.routine] = what
+        if what == "failed":
+            self._reasons[told.detail or "no reason told"] += 1
+        elif what == "attempt":
+            self._fired_ms.setdefault(run, now_ms)
+        elif what == "executing" and run in self._fired_ms:
+            self._acquired_ms.append(now_ms - self._fired_ms.pop(run))
+        if what in ENDS:
+            self._open.pop(run, None)
+            self._fired_ms.pop(run, None)
+        elif what != "ignored" and (what == "fired" or run in self._open):
+            self._open[run] = OpenRun(str(run), f"{what} {detail}".strip(), now_ms)
+
+    def _trace(self, run: RunId) -> _Trace:
+        known = self._traces.get(run)
+        if known is None:
+            known = self._traces[run] = _Trace(run)
+            while len(self._traces) > MOST_TRACED:
+                del self._traces[next(iter(self._traces))]
+        return known
+
+    def _on_device(self, now_ms: float, node: NodeId, told: DeviceChanged) -> None:
+        if told.status == "up" and told.device not in self._seen:
+            self._seen.add(told.device)
+            return
+        self._counts["device"] += 1
+        self._changes.append(DeviceChange(now_ms, told.device, told.status, told.why))
+
+
+def waits(times_ms: Sequence[float]) -> Waits:
+    if not times_ms:
+        return Waits(count=0, median_ms=0.0, percentile_95_ms=0.0, longest_ms=0.0)
+    ordered = sorted(times_ms)
+    return Waits(
+        count=len(ordered),
+        median_ms=ordered[len(ordered) // 2],
+        percentile_95_ms=ordered[len(ordered) * 95 // 100],
+        longest_ms=ordered[-1],
+    )
+
+
+def _counts_of(name: GroupId, group: _Group) -> GroupCounts:
+    counts = group.counts
+    return GroupCounts(
+        group=name,
+        leader_changes=counts["leader changes"],
+        elections=counts["elections"],
+        handoffs=counts["handoffs"],
+        commits=counts["commits"],
+        lossy=counts["lossy"],
+        leader=group.leader,
+    )
+
+
+def _losses(checks: Checks) -> tuple[LossTold, ...]:
+    return tuple(
+        LossTold(loss.at_ms, loss.group, loss.entries, tuple(map(str, loss.runs))) for loss in checks.losses
+    )
