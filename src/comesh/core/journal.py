@@ -4,8 +4,8 @@ A journal is append-only. `Image.apply` folds one record in; reading a journal i
 image can be written out in place of the records that made it. Nothing else is needed to start again.
 
 Which record is flushed when is decided by who persists it (`effects.Persist.flush`): promises, claims,
-configs, tombstones and handoff entries before they are used; updates every flush_ms, or, `strict`, before
-they are acknowledged.
+configs and tombstones before they are used; updates every flush_ms, or before they are acknowledged if they
+must outlive a power loss (`outlives_power`), or all of them are to (`strict`).
 """
 
 from typing import assert_never
@@ -14,7 +14,7 @@ import msgspec
 
 from comesh.core.group.config import Config
 from comesh.core.ids import GroupId
-from comesh.core.records import Entry, Gone, Record
+from comesh.core.records import DeviceRecord, Entry, Gone, HandoffRecord, Record
 from comesh.core.stamps import NO_BALLOT, Ballot
 
 
@@ -169,6 +169,14 @@ class Image:
                 self.documents[record.version] = record.text
             case _:
                 assert_never(record)
+
+
+def outlives_power(record: Record) -> bool:
+    """It must be on disk before it is acknowledged, whatever the durability: the last entry of a config, with
+    which everything before it is there; and a command that must not be done twice, before it leaves."""
+    if isinstance(record, DeviceRecord):
+        return any(call.outcome is None and not call.idempotent for call in record.calls)
+    return isinstance(record, HandoffRecord)
 
 
 def put_all(records: dict[str, Record], entry: Entry) -> None:

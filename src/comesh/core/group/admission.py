@@ -66,7 +66,8 @@ class Admission:
             case State():
                 kept = self._seating.install_from(body, step)
                 if kept is not None:
-                    groups.seat(kept, step, restarted=True)
+                    replica = groups.seat(kept, step, restarted=True)
+                    replica.acknowledge(body.ballot.rank, body.ballot, body.sent_ms, step)
             case Sync() | Update():
                 self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
             case Ask() | Claim() | Recover():
@@ -92,7 +93,7 @@ class Admission:
         seated = groups.replicas.get(successor.mark)
         if seated is not None:
             if isinstance(body, Start):
-                self._say_installed(sender, message, seated, body.number, step)
+                self._start_seated(sender, message, body, seated, step)
         elif newest is not None and newest.number > successor.number:
             self._reply(sender, message, Moved(newest), step)
         elif groups.versions.get(successor.version) is None:
@@ -114,6 +115,19 @@ class Admission:
         for early in [one for one in self.early if one[1].mark == replica.mark]:
             self.early.remove(early)
             self._groups.on_in_config(*early, step)
+
+    def _start_seated(
+        self, sender: NodeId, message: InConfig, start: Start, replica: Replica, step: Step
+    ) -> None:
+        """It sits already: for having been started, or, without a state, for another member's word."""
+        if replica.accepted == NO_BALLOT:
+            first = self._seating.first_state(start, self._groups.replicas.get(message.mark))
+            if first is None:
+                lacking = Ready(start.successor.mark, self._seating.store, -1, 0)
+                self._reply(sender, message, lacking, step)
+                return
+            replica.take_first(first, start.number, step)
+        self._say_installed(sender, message, replica, start.number, step)
 
     def _say_installed(
         self, sender: NodeId, message: InConfig, replica: Replica, number: int, step: Step

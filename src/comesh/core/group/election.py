@@ -130,27 +130,42 @@ class Election:
         replica.deadlines.set("resend", self._resend_ms, step)
         self._count(step)
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: Step, *, late: bool = False) -> None:
         replica = self._replica
         if self._pulled_from is not None:
             return
-        quorum = replica.quorum
-        chosen_among = {rank: one for rank, one in self._promises.items() if self._counts(one)}
-        if replica.forced:
-            chosen_among, self._lossy = self._promises, True
-        elif len(chosen_among) < quorum:
-            not_whole = sum(not one.whole for one in self._promises.values()) + len(self._lost)
-            if len(self._promises) < quorum or not self._is_cold(not_whole, step):
-                return
-            chosen_among = self._promises
-            self._lossy = True
+        chosen_among = self._enough(step, late=late)
+        if chosen_among is None:
+            return
         newest = max(chosen_among, key=lambda rank: self._newness(chosen_among[rank], rank))
+        if chosen_among[newest].accepted == NO_BALLOT:
+            return  # none of them was ever started in this config: its first state is with somebody else
         if newest == replica.rank:
             self._open(step)
             return
         self._pulled_from = newest
         self._nonce = 1 + (replica.host.draws.word() >> 2)
         self._pull(step)
+
+    def _enough(self, step: Step, *, late: bool) -> dict[int, Promise] | None:
+        """The promises to choose among; None: there are not enough of them.
+
+        f+1 whole members meet every f+1 that acknowledged something. Members that are not whole meet nobody for
+        sure, so a lossy election waits for all that would promise: one of them may have what others lost.
+        """
+        replica = self._replica
+        whole = {rank: one for rank, one in self._promises.items() if self._counts(one)}
+        if len(whole) >= replica.config.quorum:
+            return whole
+        if replica.forced:
+            self._lossy = True
+            return self._promises
+        not_whole = len(self._promises) - len(whole) + len(self._lost)
+        enough = len(self._promises) >= replica.config.quorum and self._is_cold(not_whole, step)
+        if not enough or not (late or all(rank in self._promises for rank in self._would)):
+            return None
+        self._lossy = True
+        return self._promises
 
     def _counts(self, promise: Promise) -> bool:
         return promise.whole
@@ -207,7 +222,9 @@ class Election:
                 self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
                 replica.deadlines.set("resend", self._resend_ms, step)
             case "claim" if replica.role is Role.CLAIMING:
-                self._step_back(step)
+                self._count(step, late=True)
+                if replica.role is Role.CLAIMING:
+                    self._step_back(step)
             case _:
                 pass
 

@@ -44,10 +44,10 @@ from comesh.core.group_messages import (
     Update,
 )
 from comesh.core.ids import NodeId
-from comesh.core.journal import Appended, KeptConfig, Promised, StateTaken
+from comesh.core.journal import Appended, KeptConfig, Promised, StateTaken, outlives_power
 from comesh.core.program import Program, ProtocolSettings
-from comesh.core.records import Entry, GroupRecord, HandoffRecord
-from comesh.core.stamps import FIRST_ERA, NO_BALLOT, Ballot, Era
+from comesh.core.records import Entry, GroupRecord, Record
+from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING, Ballot, Era
 from comesh.core.step import Step
 
 if TYPE_CHECKING:
@@ -349,10 +349,9 @@ class Replica:
         self.acknowledge(rank, update.ballot, update.sent_ms, step)
 
     def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
-        """Accept the next entry: written before it is acknowledged; the last one of a config flushed, so that
-        with it everything before is."""
+        """Accept the next entry: written before it is acknowledged."""
         self.ledger.append(entry)
-        flush = self.settings.strict or isinstance(entry[0], HandoffRecord)
+        flush = self.settings.strict or any(map(outlives_power, entry))
         step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), flush))
 
     def acknowledge(self, rank: int, ballot: Ballot, sent_ms: float, step: Step) -> None:
@@ -393,6 +392,13 @@ class Replica:
         records = None if state is None else self.ledger.snapshot()
         flush = self.settings.strict or "handoff" in self.ledger.records
         step.do(Persist(StateTaken(self.mark, ballot, number, records), flush))
+
+    def take_first(self, records: tuple[Record, ...], number: int, step: Step) -> None:
+        """The state that the config began with comes after the seat: it is below whatever was promised."""
+        self.ledger.replace(records, number)
+        self.accepted = self.opened_with = OPENING
+        self.opened_number = number
+        step.do(Persist(StateTaken(self.mark, OPENING, number, records)))
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):

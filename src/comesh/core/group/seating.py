@@ -85,15 +85,21 @@ class Seating:
 
     def on_start(self, start: Start, old: Replica | None, step: Step) -> KeptConfig | Ready:
         """The kept config, written; or that the base is not what the start builds on."""
-        records = self._first_state(start, old)
-        if records is None:
+        first = self.first_state(start, old)
+        if first is None:
             return Ready(start.successor.mark, self.store, -1, 0)
         self.drop(start.successor.group, step)
-        # The handoff entry was the old config's last word; the new one begins without it.
-        first = tuple(record for record in records if not isinstance(record, HandoffRecord))
         return keep(ConfigKept(start.successor, self.store, start.number, first, True), OPENING, step)
 
-    def _first_state(self, start: Start, old: Replica | None) -> tuple[Record, ...] | None:
+    def first_state(self, start: Start, old: Replica | None) -> tuple[Record, ...] | None:
+        """What the new config begins with; None: the base is not what the start builds on."""
+        records = self._last_state(start, old)
+        if records is None:
+            return None
+        # The handoff entry was the old config's last word; the new one begins without it.
+        return tuple(record for record in records if not isinstance(record, HandoffRecord))
+
+    def _last_state(self, start: Start, old: Replica | None) -> tuple[Record, ...] | None:
         if start.base < 0:
             return start.records
         if start.base == start.number and not start.entries and old is not None and old.whole:

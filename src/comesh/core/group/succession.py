@@ -84,12 +84,15 @@ def _is_epoch_over(replica: Replica, leadership: Leadership, epoch_ms: float, st
 def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeId], step: Step) -> bool:
     """f members or more are gone, and have been for replace_after_ms."""
     config = replica.config
-    gone = sum(seat.node not in living for seat in config.seats) + len(_unseated(replica, living, step))
+    unseated = len(_unseated(replica, living, step))
+    gone = sum(seat.node not in living for seat in config.seats) + unseated
     if gone < max(config.f, 1):
         leadership.short_since_ms = None
         return False
     if leadership.short_since_ms is None:
-        leadership.short_since_ms = step.now_ms
+        # Who is silent has been for as long already.
+        waited_ms = replica.settings.replace_after_ms if unseated else 0.0
+        leadership.short_since_ms = step.now_ms - waited_ms
     return step.now_ms - leadership.short_since_ms >= replica.settings.replace_after_ms
 
 
