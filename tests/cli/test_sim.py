@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.core.group.leadership import Leadership
+from comesh.core.step import Step
 
 SMALL = ["sim", "--devices", "30", "--minutes", "0.5"]
 
@@ -87,8 +89,8 @@ def test_a_document(tmp_path: Path) -> None:
     text = run("sim", str(file), "--minutes", "1", "--faults", str(faults))
     assert "office.yaml: 3 nodes among 4 stations" in text
     assert "a station is a place with a radio" in text
-    assert "membership and device traffic only: groups and routines come later" in text
     assert "c1 had no majority from 20.0 s to the end" in text
+    assert "every promise of the protocol held" in text
     assert "crashes: 2" in text
     named = tmp_path / "named.yaml"
     named.write_text(f"name: Our house\n{DOCUMENT}")
@@ -233,3 +235,94 @@ def test_numbers_have_bounds(option: str, value: str) -> None:
 @pytest.mark.parametrize("option", ["--reach", "--hop-ms", "--skew-ms"])
 def test_the_greatest_numbers_run(option: str) -> None:
     run(*SMALL, option, "1e6")
+
+
+ROUTINES = (
+    DOCUMENT
+    + """
+  button: {place: [2m, 0m], event: true, readings: {press: bool}}
+routines:
+  light: {on_event: button.press, do: [{device: lamp, command: set, argument: true}]}
+  dark: {do: [{device: lamp, command: set, argument: false}]}
+"""
+)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> list[str]:
+    """A house whose button is pressed at 10 s."""
+    file, faults = tmp_path / "house.yaml", tmp_path / "faults.yaml"
+    file.write_text(ROUTINES)
+    faults.write_text("[{fault: press, at: 10s, device: button, values: {press: true}}]")
+    return ["sim", str(file), "--minutes", "0.5", "--faults", str(faults)]
+
+
+def test_a_document_runs_its_routines(house: list[str]) -> None:
+    text = run(*house, "--follow", "light")
+    assert "what groups did: 2" in text
+    assert "runs: 1 fired, 1 finished, 0 failed" in text
+    assert "run light#" in text
+    assert "fired event 1 of button: press=True" in text
+    assert "command step 0: lamp set True" in text
+    assert "outcome step 0: lamp done" in text
+    assert "every promise of the protocol held" in text
+    protocol = json.loads(run(*house, "--follow", "light", "--json"))["protocol"]
+    assert protocol["runs"]["finished"] == 1
+    (trace,) = protocol["traces"]
+    assert trace["outcome"] == "finished"
+    assert [line["what"] for line in trace["lines"]][:2] == ["fired", "attempt"]
+    assert {group["group"] for group in protocol["groups"]} == {"c1", "deployment"}
+    assert json.loads(run(*house, "--json"))["protocol"]["traces"] == []
+
+
+def test_what_is_followed_must_be_there(house: list[str]) -> None:
+    assert "did you mean 'light'?" in " ".join(run(*house, "--follow", "ligth", code=2).split())
+    assert "no routine runs" in run(*house, "--follow", "light", "--membership-only", code=2)
+
+
+def test_membership_alone(house: list[str]) -> None:
+    text = run(*house, "--membership-only")
+    assert "Membership only: no groups, no routines." in text
+    assert "runs: " not in text
+    answer = json.loads(run(*SMALL, "--membership-only", "--json"))
+    assert answer["protocol"] is None
+    assert answer["without_majority"] is None
+
+
+def test_a_shape_runs_the_workload_of_the_paper() -> None:
+    text = run("sim", "--devices", "30", "--minutes", "1.5", "--routines", "4")
+    assert "runs: 4 fired, 4 finished, 0 failed" in text
+    assert "every promise of the protocol held" in text
+    assert "one that fires and one that acts" in run("sim", "--devices", "1", code=2)
+
+
+def test_a_broken_promise_is_a_no_with_its_history(house: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    count = Leadership._count
+
+    def commit_alone(self: Leadership, step: Step) -> None:
+        count(self, step)
+        number = self._replica.ledger.number
+        if self.serving is not None and number > self.committed:
+            self._commit(number, step)
+
+    monkeypatch.setattr(Leadership, "_count", commit_alone)
+    result = CliRunner().invoke(app, house)
+    assert result.exit_code == 1
+    assert "BROKEN PROMISES: " in result.stdout
+    assert "committed by a quorum, at " in result.stdout
+    assert " is serving at " in result.stdout
+    unchecked = CliRunner().invoke(app, [*house, "--no-checks"])
+    assert unchecked.exit_code == 0
+    assert "the promises of the protocol were not checked" in unchecked.stdout
+    assert CliRunner().invoke(app, [*house, "--json"]).exit_code == 1
+
+
+def test_a_lossy_election_is_told(tmp_path: Path) -> None:
+    file, faults = tmp_path / "house.yaml", tmp_path / "faults.yaml"
+    file.write_text(ROUTINES)
+    faults.write_text(
+        "[{fault: power-loss, at: 20s, domain: '*'}, {fault: power-back, at: 30s, domain: '*'}]"
+    )
+    text = run("sim", str(file), "--minutes", "2", "--faults", str(faults))
+    assert "served by nobody: 2" in text
+    assert "lossy elections, as the protocol reports them: 2" in text

@@ -9,7 +9,6 @@ from comesh.sim.shrinking import ddmin, fault_units, shrink, whole
 from comesh.sim.swarm_case import Case, draw
 
 A, B = NodeId("a"), NodeId("b")
-SEED = 5
 
 
 @pytest.mark.parametrize("culprits", [{7}, {0, 99}, {3, 40, 41, 77}])
@@ -50,6 +49,16 @@ def test_what_goes_down_comes_back_with_it() -> None:
     )
     units = {frozenset(unit) for unit in fault_units(faults)}
     assert units == {frozenset(unit) for unit in ((1, 5), (3, 0), (2,), (4,), (6, 7), (8,), (9,))}
+
+
+def _suits(seed: int) -> bool:
+    """A power loss, some askings, wrong clocks, a slow start: something to leave out of everything."""
+    case, *_ = draw(seed)
+    power = any(isinstance(fault, PowerLoss) for fault in case.faults.faults)
+    return power and len(case.askings) > 2 and case.settings.skew_ms > 0 and case.settings.start_spread_ms > 0
+
+
+SEED = next(seed for seed in range(1, 1000) if _suits(seed))
 
 
 def test_a_case_keeps_what_it_needs_and_nothing_else() -> None:

@@ -1,0 +1,91 @@
+"""What groups and runs did, as the report of a simulation has it."""
+
+from comesh.core.ids import RoutineId
+from comesh.core.plan import SelectionSettings
+from comesh.core.program import ProtocolSettings
+from comesh.sim import Schedule, Shape, Simulation, make_topology
+from comesh.sim.checks import Checks
+from comesh.sim.faults import DeviceDown, DeviceUp, Fault, Kill
+from comesh.sim.protocol_watch import ProtocolReport, ProtocolWatch, waits
+from comesh.sim.workloads import Workload, contention_workload
+
+TOPOLOGY = make_topology(Shape.GRID, devices=12, smart=0.6, seed=1)
+FOLLOWED = RoutineId("r000")
+
+
+def workload(epoch_ms: int = 60_000) -> Workload:
+    settings = ProtocolSettings(epoch_ms=epoch_ms)
+    return contention_workload(TOPOLOGY, SelectionSettings(), settings, seed=1, routines=6)
+
+
+def watched(*faults: Fault, seconds: float = 60, epoch_ms: int = 60_000) -> ProtocolReport:
+    work = workload(epoch_ms)
+    simulation = Simulation(
+        TOPOLOGY, seed=1, faults=Schedule(faults), program=work.program, devices=work.devices
+    )
+    checks = Checks.attach(simulation.world, work.program)
+    watch = ProtocolWatch(simulation.world, work.program.plan.genesis, [FOLLOWED])
+    simulation.run(seconds=seconds)
+    checks.finish()
+    return watch.report(checks)
+
+
+def test_runs_add_up_and_wait_for_each_other() -> None:
+    report = watched()
+    runs = report.runs
+    assert runs.fired > 30
+    assert runs.fired == runs.finished + runs.failed + len(runs.going)
+    assert report.lock_waits.queued.count > 0
+    assert 0 < report.lock_waits.queued.median_ms <= report.lock_waits.queued.longest_ms
+    assert " for d" in report.lock_waits.longest
+    assert report.lock_waits.acquired.count > 0
+    assert report.devices_seen == 12
+    assert report.violations == ()
+    assert report.checked
+
+
+def test_a_followed_run_is_told_from_its_firing_to_its_end() -> None:
+    report = watched()
+    assert {trace.routine for trace in report.traces} == {FOLLOWED}
+    finished = [trace for trace in report.traces if trace.outcome == "finished"]
+    assert finished
+    for trace in finished:
+        whats = [line.what for line in trace.lines]
+        assert whats[0] == "fired"
+        assert {"attempt", "lock asked", "granted", "executing", "command", "outcome", "finished"} <= set(
+            whats
+        )
+        assert trace.lines[0].detail.startswith("became true: ")
+    queued = [line.detail for trace in report.traces for line in trace.lines if line.what == "queued"]
+    assert any(", held by r" in detail for detail in queued), "who holds the lock is told"
+
+
+def test_leaders_and_devices_that_change_are_counted() -> None:
+    plan = workload().program.plan
+    leader = plan.genesis["c1"][0]
+    device = sorted(TOPOLOGY.devices)[0]
+    report = watched(
+        Kill(at_ms=20_000, node=leader),
+        DeviceDown(at_ms=30_000, device=device),
+        DeviceUp(at_ms=40_000, device=device),
+        epoch_ms=3_600_000,
+    )
+    groups = {counts.group: counts for counts in report.groups}
+    assert set(groups) == set(plan.genesis)
+    assert groups["c1"].leader_changes >= 1
+    assert groups["c1"].elections >= 1
+    assert groups["c1"].leader != leader
+    assert groups["c1"].commits > 0
+    changed = [(change.device, change.status) for change in report.changes if change.device == device]
+    assert changed == [(device, "down"), (device, "up")]
+    assert report.device_changes >= 2
+
+
+def test_handoffs_are_counted() -> None:
+    report = watched(seconds=130)
+    assert all(counts.handoffs >= 1 for counts in report.groups)
+
+
+def test_waits_of_nobody() -> None:
+    assert waits([]).count == 0
+    assert waits([3.0, 1.0, 2.0]).median_ms == 2.0
