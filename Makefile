@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP)  ## a building with an 11-node mesh, live in this terminal (Ctrl-C ends it)
+demo: $(STAMP)  ## an office with an 11-node mesh that runs its routines, live in this terminal (Ctrl-C ends it)
 	@$(BIN)/comesh demo
 
 check: $(STAMP)  ## style and types only: quick
@@ -36,10 +36,11 @@ test: check  ## all tests, after the checks
 fuzz: $(STAMP)  ## random meshes and faults on all cores, for five minutes, going on where it stopped (SEEDS=A-B)
 	$(BIN)/comesh fuzz --resume $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
 
-bench: $(STAMP)  ## measure: selection, simulator, membership (about ten minutes)
+bench: $(STAMP)  ## measure: selection, simulator, membership, protocol (about twenty minutes)
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/membership.py
+	$(BIN)/python benchmarks/protocol.py
 
 lock: $(STAMP)  ## renew requirements.lock from pyproject.toml
 	@$(PIP) install uv
