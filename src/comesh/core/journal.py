@@ -14,7 +14,7 @@ import msgspec
 
 from comesh.core.group.config import Config
 from comesh.core.ids import GroupId
-from comesh.core.records import DeviceRecord, Entry, Gone, HandoffRecord, Record
+from comesh.core.records import DeviceRecord, DocumentRecord, Entry, Gone, HandoffRecord, Record
 from comesh.core.stamps import NO_BALLOT, Ballot
 
 
@@ -173,10 +173,11 @@ class Image:
 
 def outlives_power(record: Record) -> bool:
     """It must be on disk before it is acknowledged, whatever the durability: the last entry of a config, with
-    which everything before it is there; and a command that must not be done twice, before it leaves."""
+    which everything before it is there; a deployment version, which is told to all; a command that must not
+    be done twice, before it leaves."""
     if isinstance(record, DeviceRecord):
         return any(call.outcome is None and not call.idempotent for call in record.calls)
-    return isinstance(record, HandoffRecord)
+    return isinstance(record, HandoffRecord | DocumentRecord)
 
 
 def put_all(records: dict[str, Record], entry: Entry) -> None:

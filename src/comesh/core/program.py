@@ -114,6 +114,26 @@ class RoutineProgram(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(step.device for step in self.steps)
 
 
+class FormerRoutine(msgspec.Struct, frozen=True):
+    group: GroupId
+    commands: frozenset[DeviceId]
+
+
+MOST_FORMER = 256
+"""Removed routines that are remembered."""
+
+
+def _former(program: "Program", previous: "Program | None") -> dict[RoutineId, FormerRoutine]:
+    if previous is None:
+        return {}
+    former = dict(previous.former)
+    for name, routine in previous.routines.items():
+        group = previous.group_of_routine.get(name)
+        if group is not None and program.group_of_routine.get(name) != group:
+            former[name] = FormerRoutine(group, routine.commands)
+    return dict(list(former.items())[-MOST_FORMER:])
+
+
 def _nothing(_: float) -> Mapping[ReadingName, Value | None]:
     return {}
 
@@ -131,6 +151,7 @@ class Program:
         moment: Moment = _nothing,
         text: str = "",
         first_versions: Mapping[GroupId, int] | None = None,
+        previous: "Program | None" = None,
     ) -> None:
         self.plan = plan
         self.version = plan.version
@@ -156,6 +177,11 @@ class Program:
         """The routines that fire on a device's events."""
         self.users: dict[DeviceId, tuple[RoutineId, ...]] = _users(routines)
         """The routines that command a device."""
+        self.former: dict[RoutineId, FormerRoutine] = _former(self, previous)
+        """Routines of earlier versions: their last runs may still hold locks."""
+        self.homes: dict[DeviceId, GroupId] = dict(previous.homes if previous else {})
+        """The group that each device has, or last had."""
+        self.homes |= self.group_of_device
 
     @cached_property
     def selector(self) -> Selector:

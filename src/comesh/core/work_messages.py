@@ -218,11 +218,10 @@ class Fired(_Body, frozen=True, tag=40):
 
 
 class NotLeader(_Body, frozen=True, tag=41):
-    """I do not serve that group; this is who might. about: the fence of that claim."""
+    """I do not serve that group; this is who might, if I know. about: the fence of that claim."""
 
     group: GroupId
     leader: NodeId | None
-    nodes: tuple[NodeId, ...]
     about: Fence
 
 

@@ -65,6 +65,8 @@ def program_of(
     first_versions = {} if previous is None else previous.first_versions
     plan = plan_of(deployment, version, None if previous is None else previous.plan)
     births = {} if previous is None else _births(plan, previous)
+    if previous is not None:
+        _check_change(deployment, plan, previous)
     routines = {
         name: _routine(deployment, name, readings, zone, births.get(name, version))
         for name in sorted(deployment.routines)
@@ -77,7 +79,25 @@ def program_of(
         moment=moment_of(zone, settings.location),
         text=text,
         first_versions={group: first_versions.get(group, version) for group in plan.genesis},
+        previous=previous,
     )
+
+
+def _check_change(deployment: Deployment, plan: Plan, previous: Program) -> None:
+    """ValueError for what cannot change while runs of the version before may hold locks."""
+    for cluster in plan.clusters:
+        for device in cluster.devices:
+            home = previous.homes.get(device)
+            if home is not None and home != cluster.group:
+                raise ValueError(
+                    f"devices.{device}: a device of this id was looked after by {home}, which may still hold "
+                    f"its lock; here it would be in {cluster.group}: give it another id"
+                )
+    if deployment.settings.locks.order is not previous.settings.order:
+        raise ValueError(
+            "settings.locks.order cannot change in a running deployment: runs that wait in one order and "
+            "runs that wait in another could wait for each other for ever"
+        )
 
 
 def _births(plan: Plan, previous: Program) -> dict[RoutineId, int]:

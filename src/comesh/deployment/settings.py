@@ -177,7 +177,8 @@ PRESETS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
             "selection": {"power_domain_rule": False},
         },
         # What a hub would be: one cluster of everything, and one node that looks after it.
-        "central": {"f": 0, "selection": {"cluster_size": MAX_CLUSTER_SIZE}},
+        # A hub stays where it is: its epoch ends once a year.
+        "central": {"f": 0, "epoch": "365d", "selection": {"cluster_size": MAX_CLUSTER_SIZE}},
     }
 )
 

@@ -308,6 +308,7 @@ def _program(
         settings=protocol,
         text=json.dumps([ground.seed, version]),
         first_versions={group: first_versions.get(group, version) for group in plan.genesis},
+        previous=previous,
     )
 
 

@@ -327,8 +327,9 @@ class Calls:
     # -- small questions ---------------------------------------------------------------------------------
 
     def _landing_ms(self, call: Call) -> float:
-        """How long after it left something of it may happen, by a clock that may be fast."""
-        return (call.timeout_ms + call.flight_ms) * (1.0 + self._serving.settings.drift)
+        """How long after it left something of it may happen, by a clock that may be fast, where the one that
+        its timeout was counted by may have been slow."""
+        return (call.timeout_ms + call.flight_ms) * (1.0 + 2 * self._serving.settings.drift)
 
     def _find_open(self, key: Key) -> Call | None:
         record = self._cluster.find(key[0])

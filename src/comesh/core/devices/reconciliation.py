@@ -1,10 +1,11 @@
 """After an outage that may have lost committed state: find out who holds which device (protocol, section 5).
 
 A device whose record was settled in an older era than the group's is withheld: no grants, no commands, while
-sensing goes on. Every routine that commands it, and every one that its record names, is asked what it holds,
-with the new era, until it answers. What a routine holds is granted again; of several claims the highest
-grant stamp wins, and the others find out when they are refused. A hold that its routine does not confirm is
-dropped: from its answer on, the routine ignores grants of older eras.
+sensing goes on. Every routine that commands it, every one that its record names, and every removed one whose
+last run may not have ended is asked what it holds, with the new era, until it answers. What a routine holds
+is granted again; of several claims the highest grant stamp wins, and the others find out when they are
+refused. A hold that its routine does not confirm is dropped: from its answer on, the routine ignores grants
+of older eras.
 
 Answers are kept in memory only: a new leader asks again. A claim that was released meanwhile is none.
 """
@@ -89,6 +90,9 @@ class Reconciliation:
     def _to_ask(self, record: DeviceRecord) -> dict[RoutineId, GroupId | None]:
         users = self._serving.program.users.get(record.device, ())
         asked: dict[RoutineId, GroupId | None] = {user: self._cluster.home_of(user) for user in users}
+        for routine, former in self._serving.program.former.items():
+            if record.device in former.commands and routine not in asked:
+                asked[routine] = former.group
         for one in (record.hold, *record.queue):
             if one is not None:
                 asked.setdefault(one.run.routine, self._cluster.home(one))

@@ -54,9 +54,9 @@ class Admission:
 
     def on_unknown(self, sender: NodeId, message: InConfig, step: Step) -> None:
         groups = self._groups
-        newest = groups.newest_config(message.group)
+        newest = groups.successor_of(message.group, message.number)
         body = message.body
-        if newest is not None and newest.number > message.number:
+        if newest is not None:
             if isinstance(body, Ask | Claim | Recover | Update | Sync):
                 self._reply(sender, message, Moved(newest), step)
             return
@@ -68,18 +68,22 @@ class Admission:
                 if kept is not None:
                     replica = groups.seat(kept, step, restarted=True)
                     replica.acknowledge(body.ballot.rank, body.ballot, body.sent_ms, step)
-            case Sync() | Update():
+            case Sync() | Update() if self._is_invited(message):
                 self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
-            case Ask() | Claim() | Recover():
-                base = self._seating.bases.get(message.group)
-                is_mine = base is not None and base.config.number == message.number
-                self._reply(sender, message, Unseated() if is_mine else Stranger(), step)
+            case Ask() | Claim() | Recover() if self._is_invited(message):
+                self._reply(sender, message, Unseated(), step)
+            case Sync() | Update() | Ask() | Claim() | Recover():
+                self._reply(sender, message, Stranger(), step)
             case SeatGiven():
                 kept = self._seating.take(body.config, step)
                 if kept is not None:
                     groups.seat(kept, step, restarted=True)
             case _:
                 pass
+
+    def _is_invited(self, message: InConfig) -> bool:
+        base = self._seating.bases.get(message.group)
+        return base is not None and base.config.number == message.number
 
     def on_summons(
         self, sender: NodeId, message: InConfig, body: Invite | Start, old: Replica | None, step: Step
@@ -89,15 +93,15 @@ class Admission:
         rank = successor.rank_of(groups.own)
         if groups.unable or rank is None:
             return
-        newest = groups.newest_config(message.group)
+        newest = groups.successor_of(message.group, successor.number)
         seated = groups.replicas.get(successor.mark)
         if seated is not None:
             if isinstance(body, Start):
                 self._start_seated(sender, message, body, seated, step)
-        elif newest is not None and newest.number > successor.number:
+        elif newest is not None:
             self._reply(sender, message, Moved(newest), step)
         elif groups.versions.get(successor.version) is None:
-            groups.post_office.ask_document(successor.version, sender, step)
+            groups.post_office.ask_document(sender, step)
         elif isinstance(body, Invite):
             self._reply(sender, message, self._seating.on_invite(body, old, step), step)
         elif successor.seats[rank].store == self._seating.store:

@@ -150,8 +150,8 @@ class Election:
     def _enough(self, step: Step, *, late: bool) -> dict[int, Promise] | None:
         """The promises to choose among; None: there are not enough of them.
 
-        f+1 whole members meet every f+1 that acknowledged something. Members that are not whole meet nobody for
-        sure, so a lossy election waits for all that would promise: one of them may have what others lost.
+        f+1 whole members meet every f+1 that acknowledged something. Members that are not whole meet nobody
+        for sure, so a lossy election waits for all that would promise: one may have what others lost.
         """
         replica = self._replica
         whole = {rank: one for rank, one in self._promises.items() if self._counts(one)}

@@ -6,6 +6,7 @@ thinks that the leader is. What was written to the wrong one lately is then sent
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,8 @@ from comesh.core.work_messages import Letter
 RECENT_LETTERS = 16
 RECENT_MS = 2000.0
 """Letters of the last while that are sent again when a better address is learned."""
+MOST_TRIES = 3
+"""How often one letter is sent again by itself."""
 UNANSWERED = 2
 """So many letters to one address without a word from the group, and another member is tried."""
 
@@ -54,13 +57,21 @@ def listing_notice(config: Config, ballot: Ballot, leader: NodeId) -> tuple[str,
     return notice_key(config.group), version, _encoder.encode(listing)
 
 
+class Sent(NamedTuple):
+    """A letter of the last while, and how often it was sent again."""
+
+    at_ms: float
+    letter: Letter
+    tries: int
+
+
 class Finder:
     def __init__(self, board: Callable[[str], Notice | None]) -> None:
         self._board = board
         self._listings: dict[GroupId, tuple[int, Listing]] = {}
         self._leaders: dict[GroupId, tuple[Fence, NodeId]] = {}
         self._unanswered: dict[GroupId, int] = {}
-        self._recent: dict[GroupId, deque[tuple[float, Letter]]] = {}
+        self._recent: dict[GroupId, deque[Sent]] = {}
 
     def listing(self, group: GroupId) -> Listing | None:
         notice = self._board(notice_key(group))
@@ -91,29 +102,38 @@ class Finder:
             return None if known is None else known[1]
         return nodes[(tries - (known is not None)) % len(nodes)]
 
-    def wrote(self, group: GroupId, letter: Letter, step: Step) -> None:
+    def wrote(self, group: GroupId, letter: Letter, tries: int, step: Step) -> None:
         self._unanswered[group] = self._unanswered.get(group, 0) + 1
         recent = self._recent.get(group)
         if recent is None:
             recent = self._recent[group] = deque(maxlen=RECENT_LETTERS)
-        recent.append((step.now_ms, letter))
+        recent.append(Sent(step.now_ms, letter, tries))
 
-    def heard(self, group: GroupId, fence: Fence, node: NodeId) -> None:
-        """The leader of a group wrote."""
+    def heard(self, group: GroupId, fence: Fence, node: NodeId, step: Step) -> list[Sent]:
+        """The leader of a group wrote; if it is a new one: what to send again, to this one."""
         self._unanswered[group] = 0
         known = self._leaders.get(group)
-        if known is None or fence >= known[0]:
-            self._leaders[group] = (fence, node)
+        if known is not None and fence < known[0]:
+            return []
+        self._leaders[group] = (fence, node)
+        return self._again(group, step) if known is not None and known[1] != node else []
 
-    def corrected(self, group: GroupId, about: Fence, leader: NodeId | None, step: Step) -> list[Letter]:
-        """Somebody knows better who leads: what to send again, to the right one."""
+    def corrected(self, group: GroupId, about: Fence, leader: NodeId | None, step: Step) -> list[Sent]:
+        """Who was asked does not lead: what to send again, to the one who may."""
         known = self._leaders.get(group)
-        if leader is None or (known is not None and (about < known[0] or leader == known[1])):
+        if leader is None:
+            # It knows nobody: another member is tried, each letter a few times.
+            self._unanswered[group] = UNANSWERED * (self._unanswered.get(group, 0) // UNANSWERED + 1)
+            return self._again(group, step)
+        if known is not None and (about < known[0] or leader == known[1]):
             return []
         self._leaders[group] = (about, leader)
         self._unanswered[group] = 0
+        return self._again(group, step)
+
+    def _again(self, group: GroupId, step: Step) -> list[Sent]:
         recent = self._recent.pop(group, None) or ()
-        return [letter for at_ms, letter in recent if step.now_ms - at_ms < RECENT_MS]
+        return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MOST_TRIES]
 
     def leader(self, group: GroupId) -> tuple[Fence, NodeId | None]:
         """What this node would tell somebody who asked the wrong one."""

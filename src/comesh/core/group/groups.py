@@ -35,6 +35,7 @@ from comesh.core.group_messages import (
     InConfig,
     Installed,
     Invite,
+    Moved,
     Probe,
     Probed,
     Ready,
@@ -44,7 +45,7 @@ from comesh.core.group_messages import (
     Unseated,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.journal import ConfigDropped, ConfigKept, Image, KeptConfig, Tombstone
+from comesh.core.journal import ConfigDropped, ConfigKept, DocumentKept, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
 from comesh.core.messages import Notice
 from comesh.core.plan import DEPLOYMENT
@@ -111,6 +112,7 @@ class Groups:
         for replica in self.replicas.values():
             replica.deadlines.end(step)
         self.replicas = {}
+        self._seating.bases.clear()
         self.tombstones = dict(image.tombstones)
         for kept in image.configs.values():
             if kept.installed:
@@ -121,18 +123,20 @@ class Groups:
     def _take_rights(self, program: Program, before: tuple[GroupId, ...], step: Step) -> None:
         """Write the genesis rights of the groups that a version adds, if this node is to begin them."""
         for group in sorted(program.plan.genesis):
-            if group in before or self.own not in program.plan.genesis[group]:
+            known = any(replica.config.group == group for replica in self.replicas.values())
+            if group in before or known or self.own not in program.plan.genesis[group]:
                 continue
             config = genesis_config(program, group)
             kept = keep(ConfigKept(config, GENESIS_STORE, 0, (), True), OPENING, step)
             self.seat(kept, step, restarted=False)
 
     def adopt(self, program: Program, step: Step) -> None:
-        """A newer deployment version is in the journal."""
+        """Take a newer deployment version: its rights first, so that with the document they are written."""
         before = tuple(self.versions.newest.plan.genesis)
         self.versions.add(program)
         if self._initialised:
             self._take_rights(program, before, step)
+        step.do(Persist(DocumentKept(program.version, program.text)))
         self.membership.adopt(program.roster, step)
 
     def hurry(self, group: GroupId, step: Step) -> None:
@@ -284,6 +288,9 @@ class Groups:
                 self._on_probe(sender, body, replica, step)
             case Unseated():
                 self.send(sender, replica, SeatGiven(replica.config), step)
+            case Moved():
+                if body.newest.number > replica.config.number:
+                    replica.retire(body.newest, step)
             case Stranger():
                 rank = replica.config.rank_of(sender)
                 if rank is not None and not self._sits(replica, rank, message.store):
@@ -309,13 +316,19 @@ class Groups:
         """Another member, with the journal that the seat was given to: another one is a stranger's."""
         return rank != replica.rank and replica.config.seats[rank].store == store != UNBOUND_STORE
 
-    def newest_config(self, group: GroupId) -> Config | None:
-        """The newest config of a group that this node sits in, or knows to have followed."""
-        known = [replica.config for replica in self.replicas.values() if replica.config.group == group]
+    def successor_of(self, group: GroupId, number: int) -> Config | None:
+        """A config after that one, of which a quorum is installed; None: that one may still be needed.
+
+        This node's own seat in the next config is no proof, for it may be alone there. In the one after that
+        it is: that one followed from a config that served.
+        """
         tombstone = self.tombstones.get(group)
-        if tombstone is not None:
-            known.append(tombstone)
-        return max(known, key=lambda config: config.number, default=None)
+        if tombstone is not None and tombstone.number > number:
+            return tombstone
+        for replica in self.replicas.values():
+            if replica.config.group == group and replica.config.number > number + 1:
+                return replica.config
+        return None
 
     def seat(self, kept: KeptConfig, step: Step, *, restarted: bool) -> Replica:
         """Sit in a config that the journal holds now."""
@@ -331,7 +344,7 @@ class Groups:
             self._last_call += 1
             self._probes[self._last_call] = (replica, sender, body)
             step.do(ReadDevice(body.device, self._last_call))
-        elif replica.serving is not None:
+        elif replica.serving is not None and "devices" in replica.serving.parts:
             event = DeviceAnswered(device=body.device, call=-1, readings=body.readings, error=body.error)
             replica.serving.parts["devices"].on_answer(event, step)
 
@@ -345,9 +358,6 @@ class Groups:
 
     def is_dead(self, node: NodeId) -> bool:
         return self.membership.is_dead(node)
-
-    def program(self, version: int) -> Program:
-        return self.versions.or_newest(version)
 
     def open_serving(self, replica: Replica, step: Step) -> Serving:
         assert replica.leadership is not None
@@ -412,14 +422,13 @@ class Groups:
 
     def knows_successor(self, replica: Replica) -> Config | None:
         config = replica.config
-        newest = self.newest_config(config.group)
         listing = self.post_office.finder.listing(config.group)
-        if listing is not None and listing.number > max(config.number, newest.number if newest else 0):
+        if listing is not None and listing.number > config.number:
             seats = tuple(Seat(node, UNBOUND_STORE) for node in listing.nodes)
             return Config(
                 config.group, listing.number, listing.epoch, seats, config.lease_ms, listing.version
             )
-        return newest if newest is not None and newest.number > config.number else None
+        return self.successor_of(config.group, config.number)
 
     # -- what served groups ask (Surroundings) -----------------------------------------------------------
 

@@ -39,7 +39,8 @@ class Leadership:
         self._opened_ms = 0.0
         self._resend_ms = 0.0
         self._leased_ms = float("-inf")
-        """When the lease was last held."""
+        """When the lease was last renewed."""
+        self._leased_until_ms = float("-inf")
         self.committed = 0
         self._was_busy = False
         self.began_wall_ms = 0.0
@@ -53,24 +54,27 @@ class Leadership:
         replica.become(Role.SYNCING, step)
         self._leased_ms = self._opened_ms = step.now_ms
         self.began_wall_ms = step.wall_ms
-        if self.ballot != OPENING:
-            replica.take(None, replica.ledger.number, self.ballot, step)
         if self._lossy and "handoff" not in replica.ledger.records:
             # With the handoff entry, which is flushed, everything before it is here: nothing can be lost, and
             # nothing may follow it.
             self._begin_era(step)
+        elif self.ballot != OPENING:
+            replica.take(None, replica.ledger.number, self.ballot, step)
         self._send_sync(step)
         self._schedule_resend(step)
         replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
         self._count(step)
 
     def _begin_era(self, step: Step) -> None:
-        """What was lost is unknown: whoever leads reconciles, device by device and run by run, from here."""
+        """What was lost is unknown: whoever leads reconciles, device by device and run by run, from here.
+
+        Written as one record: a member that restarts with the ballot but without the era would be whole.
+        """
         replica = self._replica
         record = replica.ledger.records.get("group")
         known = record if isinstance(record, GroupRecord) else GroupRecord()
         era = Era(replica.config.number, self.ballot)
-        replica.append((GroupRecord(era, known.eras),), self.ballot, step)
+        replica.take_era(GroupRecord(era, known.eras), self.ballot, step)
         why = "an operator had it go on alone" if replica.forced else "f+1 members or more lost power"
         replica.tell("lossy", step, f"{why}: the last updates may be lost")
 
@@ -185,20 +189,17 @@ class Leadership:
     # -- the lease ---------------------------------------------------------------------------------------
 
     def _renew_lease(self, step: Step) -> None:
-        replica = self._replica
-        f = replica.quorum - 1
-        if self.serving is None:
-            return
-        if f == 0:
-            self.serving.lease_until_ms = float("inf")
-            return
-        if len(self._acked_sent_ms) < f:
-            return
-        sent_ms = sorted(self._acked_sent_ms.values(), reverse=True)[f - 1]
-        until_ms = sent_ms + self._lease_for_ms()
-        if until_ms > self.serving.lease_until_ms:
-            self.serving.lease_until_ms = until_ms
+        f = self._replica.quorum - 1
+        until_ms = float("inf")
+        if f:
+            if len(self._acked_sent_ms) < f:
+                return
+            until_ms = sorted(self._acked_sent_ms.values(), reverse=True)[f - 1] + self._lease_for_ms()
+        if until_ms > self._leased_until_ms:
+            self._leased_until_ms = until_ms
             self._leased_ms = step.now_ms
+        if self.serving is not None:
+            self.serving.lease_until_ms = self._leased_until_ms
 
     def _lease_for_ms(self) -> float:
         return self._replica.lease_ms * (1 - self._replica.settings.drift)

@@ -7,12 +7,11 @@ are answered, or `REQUEST_LIFE_MS` is over.
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from comesh.core.effects import Answered, Persist, Refused
+from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, Timer
-from comesh.core.group.finder import Finder
+from comesh.core.group.finder import Finder, Sent
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
-from comesh.core.journal import DocumentKept
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.step import Step
 from comesh.core.work_messages import (
@@ -59,7 +58,7 @@ class Post:
 
     # -- letters -----------------------------------------------------------------------------------------
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
+    def post(self, letter: Letter, to: NodeId | None, step: Step, tries: int = 0) -> None:
         """To one node, or to the leader of the letter's group, wherever it is thought to be."""
         groups = self._groups
         if to is None and letter.to is not None:
@@ -67,11 +66,15 @@ class Post:
                 self.inside.append((groups.own, letter))
                 return
             to = self.finder.where(letter.to, groups.versions.newest)
-            self.finder.wrote(letter.to, letter, step)
+            self.finder.wrote(letter.to, letter, tries, step)
         if to == groups.own:
             self.inside.append((groups.own, letter))
         elif to is not None:
             step.send(to, groups.membership.incarnation, letter)
+
+    def _send_again(self, letters: list[Sent], step: Step) -> None:
+        for sent in letters:
+            self.post(sent.letter, None, step, sent.tries + 1)
 
     def deliver(self, step: Step) -> None:
         """Hand over the next letter that stays inside this node."""
@@ -84,15 +87,15 @@ class Post:
     def _on_letter(self, sender: NodeId, letter: Letter, step: Step) -> None:
         groups = self._groups
         if letter.sender is not None and letter.by is not None:
-            self.finder.heard(letter.sender, letter.by, sender)
+            self._send_again(self.finder.heard(letter.sender, letter.by, sender, step), step)
         if letter.to is None:
             self._on_answer(letter, step)
             return
         serving = groups.serving(letter.to)
         if serving is None:
             about, leader = self.finder.leader(letter.to)
-            if groups.own not in (leader, sender):
-                correction = NotLeader(letter.to, leader, (), about)
+            if sender != groups.own:
+                correction = NotLeader(letter.to, None if leader == groups.own else leader, about)
                 self.post(Letter(None, None, None, letter.version, correction), sender, step)
             return
         if letter.version > serving.config.version:
@@ -105,8 +108,8 @@ class Post:
     def _on_answer(self, letter: Letter, step: Step) -> None:
         match letter.body:
             case NotLeader() as answer:
-                for again in self.finder.corrected(answer.group, answer.about, answer.leader, step):
-                    self.post(again, None, step)
+                again = self.finder.corrected(answer.group, answer.about, answer.leader, step)
+                self._send_again(again, step)
             case Fired() as fired:
                 self._close(fired.request, Answered(fired.request, fired.run, None, fired.why_not), step)
             case Applied() as applied:
@@ -171,7 +174,7 @@ class Post:
         groups = self._groups
         notice = groups.notice(NOTICE)
         newest = groups.versions.newest.version
-        if notice is None or notice.version <= newest or self._asked_version >= notice.version:
+        if notice is None or notice.version <= newest or self._asked_version > newest:
             return
         others = [node for node in groups.membership.living if node != groups.own]
         poster = NodeId(notice.value.decode("utf-8", "replace"))
@@ -179,17 +182,18 @@ class Post:
         if asked is None and others:
             asked = groups.draws.choice(others)
         if asked is not None:
-            self.ask_document(notice.version, asked, step)
+            self.ask_document(asked, step)
 
-    def ask_document(self, version: int, node: NodeId, step: Step) -> None:
-        self._asked_version = max(self._asked_version, version)
+    def ask_document(self, node: NodeId, step: Step) -> None:
+        """For the version after the newest that this node has: each builds on the one before."""
+        self._asked_version = self._groups.versions.newest.version + 1
         step.set_timer(DOCUMENTS, DOCUMENT_MS)
-        step.send(node, self._groups.membership.incarnation, DocumentAsked(version))
+        step.send(node, self._groups.membership.incarnation, DocumentAsked(self._asked_version))
 
     def on_document_asked(self, sender: NodeId, asked: DocumentAsked, step: Step) -> None:
-        program = self._groups.versions.get(asked.version)
-        if program is not None and program.text:
-            given = DocumentGiven(asked.version, program.text)
+        text = self._groups.versions.texts.get(asked.version)
+        if text:
+            given = DocumentGiven(asked.version, text)
             step.send(sender, self._groups.membership.incarnation, given)
 
     def on_document_given(self, sender: NodeId, given: DocumentGiven, step: Step) -> None:
@@ -205,6 +209,6 @@ class Post:
         except ValueError as wrong:
             step.observe(Refused(by or groups.own, f"deployment version {version}: {wrong}"))
             return
-        step.do(Persist(DocumentKept(version, text)))
         groups.adopt(program, step)
         groups.post_notice(NOTICE, version, groups.own.encode(), step)
+        self.look_for_document(step)

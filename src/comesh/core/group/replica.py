@@ -11,13 +11,13 @@ The rules that make it safe, each a small method so that it can be read, and bro
 Elections are in `election.py`, leading in `leadership.py`, the way to the next config in `handoff.py`.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from comesh.core.draws import Draws
 from comesh.core.effects import LeaderChanged, Persist
 from comesh.core.events import Timer
-from comesh.core.group.config import Config
+from comesh.core.group.config import UNBOUND_STORE, Config
 from comesh.core.group.deadlines import Deadlines
+from comesh.core.group.host import Host
 from comesh.core.group.ledger import Ledger
 from comesh.core.group.roles import WAYS, Role
 from comesh.core.group.serving import Serving
@@ -31,7 +31,6 @@ from comesh.core.group_messages import (
     Gap,
     GiveUp,
     Installed,
-    Moved,
     Promise,
     Pull,
     Ready,
@@ -43,9 +42,8 @@ from comesh.core.group_messages import (
     Sync,
     Update,
 )
-from comesh.core.ids import NodeId
 from comesh.core.journal import Appended, KeptConfig, Promised, StateTaken, outlives_power
-from comesh.core.program import Program, ProtocolSettings
+from comesh.core.program import ProtocolSettings
 from comesh.core.records import Entry, GroupRecord, Record
 from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING, Ballot, Era
 from comesh.core.step import Step
@@ -58,42 +56,6 @@ RECOVER_MS = 1000.0
 """Between two requests for the state after a power loss."""
 IDLE_LEASES, BUSY_LEASES = 2.5, 1.5
 """A leader that was not heard for so many leases is suspected."""
-
-
-class Host(Protocol):
-    """The node, as its replicas see it."""
-
-    own: NodeId
-    store: int
-    draws: Draws
-    unable: bool
-    """The journal cannot be written."""
-
-    def send(self, to: NodeId, replica: "Replica", body: Body, step: Step) -> None: ...
-
-    def round_trip_ms(self, node: NodeId) -> float: ...
-
-    def is_dead(self, node: NodeId) -> bool: ...
-
-    def program(self, version: int) -> Program: ...
-
-    def open_serving(self, replica: "Replica", step: Step) -> Serving: ...
-
-    def close_serving(self, serving: Serving, step: Step) -> None: ...
-
-    def next_config(self, replica: "Replica", left_out: frozenset[NodeId], step: Step) -> Config | None:
-        """The config that should follow now, with unbound seats; None: this one stays."""
-
-    def retired(self, replica: "Replica", successor: Config, step: Step) -> None: ...
-
-    def elect(self, replica: "Replica", step: Step) -> None:
-        """Begin an election."""
-
-    def open_first(self, replica: "Replica", step: Step) -> None:
-        """Lead as the rank 0 that everyone expects."""
-
-    def knows_successor(self, replica: "Replica") -> Config | None:
-        """A newer config of the group that serves already, as far as this node has heard."""
 
 
 class Replica:
@@ -154,7 +116,12 @@ class Replica:
 
     @property
     def peers(self) -> list[int]:
-        return [rank for rank in range(len(self.config.seats)) if rank != self.rank]
+        """The other members; a seat that nobody took has none."""
+        return [
+            rank
+            for rank, seat in enumerate(self.config.seats)
+            if rank != self.rank and seat.store != UNBOUND_STORE
+        ]
 
     @property
     def far_round_trip_ms(self) -> float:
@@ -311,9 +278,6 @@ class Replica:
                 self._on_give_up(rank, body, step)
             case Retire():
                 self.retire(body.successor, step)
-            case Moved():
-                if body.newest.number > self.config.number:
-                    self.retire(body.newest, step)
             case Answer() | Promise() if self.election is not None:
                 self.election.on_body(rank, body, step)
             case Stranger() if self.election is not None:
@@ -359,6 +323,7 @@ class Replica:
         if self.role in (Role.ASKING, Role.CLAIMING, Role.SYNCING, Role.SERVING, Role.HANDING_OFF):
             self.follow(step)
         self.leader = rank
+        self.not_whole_since_ms = None
         self.lease_ends_ms = step.now_ms + self.lease_ms * (1 + self.settings.drift)
         self.expect_leader(step)
         self.send(rank, Acked(ballot, self.ledger.number, sent_ms), step)
@@ -392,6 +357,13 @@ class Replica:
         records = None if state is None else self.ledger.snapshot()
         flush = self.settings.strict or "handoff" in self.ledger.records
         step.do(Persist(StateTaken(self.mark, ballot, number, records), flush))
+
+    def take_era(self, record: GroupRecord, ballot: Ballot, step: Step) -> None:
+        """Accept the own state under a ballot, with the entry that opens an era."""
+        self.opened_with, self.opened_number = self.accepted, self.ledger.number
+        self.ledger.append((record,))
+        self.accepted = ballot
+        step.do(Persist(StateTaken(self.mark, ballot, self.ledger.number, self.ledger.snapshot())))
 
     def take_first(self, records: tuple[Record, ...], number: int, step: Step) -> None:
         """The state that the config began with comes after the seat: it is below whatever was promised."""

@@ -130,10 +130,8 @@ class Seating:
         base = self.bases.get(config.group)
         if rank is None or config.seats[rank].store != self.store or base is None:
             return None
-        ledger = base.ledger
         self.drop(config.group, step)
-        record = ConfigKept(config, self.store, ledger.number, ledger.snapshot(), True)
-        return keep(record, NO_BALLOT, step)
+        return keep(ConfigKept(config, self.store, 0, (), True), NO_BALLOT, step)
 
     def drop(self, group: GroupId, step: Step) -> None:
         """Another config was chosen, or this one is installed."""

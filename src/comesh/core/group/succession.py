@@ -19,9 +19,6 @@ from comesh.core.program import Program
 from comesh.core.selection.hashing import id_hash
 from comesh.core.step import Step
 
-VERSION_STAGGER_MS = 2000.0
-"""Groups adopt a new deployment version within this long, each at its own moment."""
-
 
 def stagger(group: GroupId) -> float:
     """From 0 to 1, by hash."""

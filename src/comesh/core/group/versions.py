@@ -21,6 +21,8 @@ Compile = Callable[[str, int, Program], Program]
 NOTICE = "deployment"
 KEPT_VERSIONS = 8
 """Groups adopt versions at different moments, but none lags so far."""
+KEPT_TEXTS = 256
+"""Who was away for more versions than this cannot catch up: its journal has to be created anew."""
 
 
 class Versions:
@@ -29,6 +31,9 @@ class Versions:
     def __init__(self, first: Program, compile_text: Compile) -> None:
         self._programs: dict[int, Program] = {first.version: first}
         self._compile = compile_text
+        self.texts: dict[int, str] = {first.version: first.text}
+        """What others that lack them are given. Each version builds on the one before: what exists keeps its
+        cluster and its birth; so all are needed, in order."""
         self.newest = first
 
     def get(self, version: int) -> Program | None:
@@ -39,11 +44,16 @@ class Versions:
 
     def compile(self, text: str, version: int) -> Program:
         """ValueError if it cannot be used."""
+        if version != self.newest.version + 1:
+            raise ValueError(f"version {version} does not follow {self.newest.version}")
         return self._compile(text, version, self.newest)
 
     def add(self, program: Program) -> None:
         self._programs[program.version] = program
+        self.texts[program.version] = program.text
         self.newest = max(self._programs.values(), key=lambda one: one.version)
+        while len(self.texts) > KEPT_TEXTS:
+            del self.texts[min(self.texts)]
         while len(self._programs) > KEPT_VERSIONS:
             del self._programs[min(self._programs)]
 
@@ -66,7 +76,7 @@ class Deployments:
     @property
     def _current(self) -> int:
         record = self._serving.get("document", DocumentRecord)
-        return self._serving.config.version if record is None else record.version
+        return max(self._versions.newest.version, 0 if record is None else record.version)
 
     def begin(self, step: Step) -> None:
         record = self._serving.get("document", DocumentRecord)
