@@ -5,13 +5,13 @@ follows from the seed: the same command gives the same run.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from comesh.cli.outputs import Force, check_output, is_trace, is_written_faults
-from comesh.cli.sim_mesh import DEVICES, SMART, Mesh, of_document, shaped
-from comesh.cli.sim_run import Outputs, run
+from comesh.cli.sim_mesh import DEVICES, SMART, Given, Mesh, of_document, shaped
+from comesh.cli.sim_run import Outputs, Way, run
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import Exit, err, fail, print_json
 from comesh.core.ids import RoutineId
@@ -20,6 +20,7 @@ from comesh.sim.fault_files import FaultsFile, parse_faults
 from comesh.sim.faults import Schedule, ScheduleError, crashes
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.report import Report
 from comesh.sim.streams import stream
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError
 from comesh.sim.world import WorldSettings
@@ -129,7 +130,7 @@ def sim(
     random: _Random = None,
     joined: _Joined = False,
     checks: _Checks = True,
-    follow_routines: _Follow = None,
+    follow: _Follow = None,
     trace: _TraceFile = None,
     write_faults: _WriteFaults = None,
     json: _Json = False,
@@ -141,60 +142,61 @@ def sim(
     """
     outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
-    written = FaultsFile((), ())
-    run_ms, follow = minutes * 60_000.0, tuple(map(RoutineId, follow_routines or ()))
-    try:
-        if file is None:
-            mesh = shaped(
-                shape,
-                devices=devices,
-                smart=smart,
-                reach=reach,
-                routines=routines,
-                run_ms=run_ms,
-                seed=seed,
-                relays=relays,
-                membership_only=membership_only,
-            )
-        else:
-            _refuse_with_file(topology=shape, devices=devices, smart=smart, routines=routines)
-            mesh = of_document(file, reach=reach, seed=seed, relays=relays, membership_only=membership_only)
-        _check_follow(follow, mesh)
-        radio = RadioSettings(
-            hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
-            loss_per_hop=loss,
-            loss_per_message=loss_per_message,
-            duplicate=duplicate,
-            reorder=reorder,
-        )
-        strict = mesh.program is not None and mesh.program.settings.strict
-        settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm, strict=strict)
-        written = FaultsFile((), ()) if faults is None else _read_faults(faults, run_ms)
-        schedule = written.schedule + _crashing(mesh.topology, crash, run_ms, seed)
-        schedule += _drawn(mesh, random or [], run_ms, seed)
-        report = run(
-            mesh,
-            settings,
-            schedule,
-            outputs,
-            minutes=minutes,
-            seed=seed,
-            joined=joined,
-            checks=checks,
-            follow=follow,
-        )
-    except ScheduleError as error:
-        fail(_located(error, faults, written))
-    except OSError as error:
-        fail(f"cannot write {error.filename or trace}: {error.strerror}")
-    except TopologyError as error:
-        fail(str(error))
+    given = Given(shape, devices, smart, reach, relays, routines, membership_only, seed, minutes * 60_000.0)
+    mesh = _mesh(file, given)
+    radio = RadioSettings(
+        hop_ms=mesh.hop_ms if hop_ms is None else hop_ms,
+        loss_per_hop=loss,
+        loss_per_message=loss_per_message,
+        duplicate=duplicate,
+        reorder=reorder,
+    )
+    settings = WorldSettings(radio=radio, skew_ms=skew_ms, drift_ppm=drift_ppm, strict=mesh.strict)
+    way = Way(given.run_ms, seed, joined, checks, tuple(map(RoutineId, follow or ())))
+    _check_follow(way.follow, mesh)
+    report, schedule = _simulate(mesh, settings, _Breaking(faults, crash, random or []), outputs, way)
     if json:
         print_json(report)
     else:
         show(report, schedule)
     if report.protocol is not None and report.protocol.violations:
         raise typer.Exit(int(Exit.NO))
+
+
+class _Breaking(NamedTuple):
+    """What is to go wrong: from a file, so many crashes, drawn."""
+
+    file: Path | None
+    crashes: int
+    drawn: list[str]
+
+
+def _simulate(
+    mesh: Mesh, settings: WorldSettings, breaking: _Breaking, outputs: Outputs, way: Way
+) -> tuple[Report, Schedule]:
+    written = FaultsFile((), ())
+    try:
+        if breaking.file is not None:
+            written = _read_faults(breaking.file, way.run_ms)
+        schedule = written.schedule + _crashing(mesh.topology, breaking.crashes, way.run_ms, way.seed)
+        schedule += _drawn(mesh, breaking.drawn, way.run_ms, way.seed)
+        return run(mesh, settings, schedule, outputs, way), schedule
+    except ScheduleError as error:
+        fail(_located(error, breaking.file, written))
+    except OSError as error:
+        fail(f"cannot write {error.filename or outputs.trace}: {error.strerror}")
+
+
+def _mesh(file: Path | None, given: Given) -> Mesh:
+    try:
+        if file is None:
+            return shaped(given)
+        _refuse_with_file(
+            topology=given.shape, devices=given.devices, smart=given.smart, routines=given.routines
+        )
+        return of_document(file, given)
+    except TopologyError as error:
+        fail(str(error))
 
 
 def _check_outputs(outputs: Outputs, *, reads: list[Path], force: bool) -> None:

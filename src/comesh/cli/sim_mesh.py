@@ -31,7 +31,20 @@ DEVICES_PER_ROUTINE = 5
 FIRST_FIRING_MS = 10_000.0
 FIRING_EVERY_MS = 60_000.0
 """Routines of the workload fire once in each such window, at any time in its first half."""
-_NODES_OF_A_GROUP = 2 * SelectionSettings().f + 1
+
+
+class Given(NamedTuple):
+    """What the command line says of the mesh; None: it leaves it open."""
+
+    shape: Shape | None
+    devices: int | None
+    smart: float | None
+    reach: float | None
+    relays: Relays
+    routines: int | None
+    membership_only: bool
+    seed: int
+    run_ms: float
 
 
 class Mesh(NamedTuple):
@@ -42,54 +55,51 @@ class Mesh(NamedTuple):
     program: Program | None
     """None: membership only."""
 
+    @property
+    def strict(self) -> bool:
+        """Whether disks keep only what was flushed."""
+        return self.program is not None and self.program.settings.strict
 
-def shaped(
-    shape: Shape | None,
-    *,
-    devices: int | None,
-    smart: float | None,
-    reach: float | None,
-    routines: int | None,
-    run_ms: float,
-    seed: int,
-    relays: Relays,
-    membership_only: bool,
-) -> Mesh:
+
+def shaped(given: Given) -> Mesh:
     topology = make_topology(
-        Shape.GRID if shape is None else shape,
-        devices=DEVICES if devices is None else devices,
-        smart=SMART if smart is None else smart,
-        seed=seed,
-        reach=REACH_SPACINGS if reach is None else reach * 1000 / SPACING_MM,
-        relays=relays,
+        given.shape or Shape.GRID,
+        devices=DEVICES if given.devices is None else given.devices,
+        smart=SMART if given.smart is None else given.smart,
+        seed=given.seed,
+        reach=REACH_SPACINGS if given.reach is None else given.reach * 1000 / SPACING_MM,
+        relays=given.relays,
     )
-    if membership_only:
+    if given.membership_only:
         return Mesh(topology, MembershipSettings(), HOP_MS, {}, None)
     if len(topology.devices) < 2:
         fail("routines need at least two devices, one that fires and one that acts; or say --membership-only")
-    few = len(topology.nodes) < _NODES_OF_A_GROUP
-    windows = max(1, int((run_ms - FIRST_FIRING_MS / 2) // FIRING_EVERY_MS))
+    routines = max(1, len(topology.devices) // DEVICES_PER_ROUTINE)
     workload = paper_workload(
         topology,
-        SelectionSettings(f=(len(topology.nodes) - 1) // 2) if few else SelectionSettings(),
+        SelectionSettings(f=min(SelectionSettings().f, (len(topology.nodes) - 1) // 2)),
         ProtocolSettings(),
-        routines=max(1, len(topology.devices) // DEVICES_PER_ROUTINE) if routines is None else routines,
-        seed=seed,
+        routines=routines if given.routines is None else given.routines,
+        seed=given.seed,
         alone=False,
-        timing=Timing(first_ms=FIRST_FIRING_MS, window_ms=FIRING_EVERY_MS, firings=windows),
+        timing=Timing(
+            first_ms=FIRST_FIRING_MS,
+            window_ms=FIRING_EVERY_MS,
+            firings=max(1, int((given.run_ms - FIRST_FIRING_MS / 2) // FIRING_EVERY_MS)),
+        ),
     )
     return Mesh(topology, MembershipSettings(), HOP_MS, workload.devices, workload.program)
 
 
-def of_document(file: Path, *, reach: float | None, seed: int, relays: Relays, membership_only: bool) -> Mesh:
+def of_document(file: Path, given: Given) -> Mesh:
     deployment = read_deployment(file)
     if not deployment.nodes:
         fail(f"{file} names no nodes: there is nothing to run")
-    reach_mm = None if reach is None else round(reach * 1000)
-    program = None if membership_only else program_of(deployment)
+    reach_mm = None if given.reach is None else round(given.reach * 1000)
+    program = None if given.membership_only else program_of(deployment)
     plan = plan_of(deployment) if program is None else program.plan
     name = deployment.name or file.name
-    topology = topology_of_plan(plan, name=name, reach_mm=reach_mm, relays=relays)
+    topology = topology_of_plan(plan, name=name, reach_mm=reach_mm, relays=given.relays)
     settings = deployment.settings
     membership = MembershipSettings(period_ms=settings.membership_period_ms)
-    return Mesh(topology, membership, settings.hop_ms, device_specs(deployment, seed), program)
+    return Mesh(topology, membership, settings.hop_ms, device_specs(deployment, given.seed), program)

@@ -1,6 +1,5 @@
 """One run of `comesh sim`, with everything that watches it."""
 
-from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -28,25 +27,24 @@ class Outputs(NamedTuple):
     faults: Path | None
 
 
-def run(
-    mesh: Mesh,
-    settings: WorldSettings,
-    schedule: Schedule,
-    outputs: Outputs,
-    *,
-    minutes: float,
-    seed: int,
-    joined: bool,
-    checks: bool,
-    follow: Collection[RoutineId],
-) -> Report:
+class Way(NamedTuple):
+    """How to run it, and what to watch."""
+
+    run_ms: float
+    seed: int
+    joined: bool
+    checks: bool
+    follow: tuple[RoutineId, ...]
+
+
+def run(mesh: Mesh, settings: WorldSettings, schedule: Schedule, outputs: Outputs, way: Way) -> Report:
     with ExitStack() as stack:
         simulation = Simulation(
             mesh.topology,
-            seed=seed,
+            seed=way.seed,
             settings=settings,
             membership=mesh.membership,
-            joined=joined,
+            joined=way.joined,
             faults=schedule,
             devices=mesh.devices,
             program=mesh.program,
@@ -56,21 +54,21 @@ def run(
         if outputs.faults is not None:
             outputs.faults.write_text(FAULTS_HEADER + schedule.to_yaml(), encoding="utf-8")
         world, program = simulation.world, mesh.program
-        judge = Checks.attach(world, program) if checks and program is not None else None
-        protocol = None if program is None else ProtocolWatch(world, program.plan.genesis, follow)
+        judge = Checks.attach(world, program) if way.checks and program is not None else None
+        protocol = None if program is None else ProtocolWatch(world, program.plan.genesis, way.follow)
         watch = GroupWatch(world, None if program is None else LiveGroups(world, program.plan))
         bar = None
         if err.is_terminal:
             columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
             bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
-            bar.add_task("", total=minutes * 60_000.0)
+            bar.add_task("", total=way.run_ms)
 
         def each_second(now_ms: float) -> None:
             watch.look()
             if bar is not None:
                 bar.update(bar.task_ids[0], completed=now_ms)
 
-        simulation.run(minutes=minutes, progress=each_second)
+        simulation.run(seconds=way.run_ms / 1000, progress=each_second)
         if judge is not None:
             judge.finish()
         return msgspec.structs.replace(
