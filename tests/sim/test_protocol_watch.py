@@ -1,6 +1,7 @@
 """What groups and runs did, as the report of a simulation has it."""
 
-from comesh.core.ids import RoutineId
+from comesh.core.effects import Observation, RunTraced
+from comesh.core.ids import NodeId, RoutineId
 from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.sim import Schedule, Shape, Simulation, make_topology
@@ -89,3 +90,40 @@ def test_handoffs_are_counted() -> None:
 def test_waits_of_nobody() -> None:
     assert waits([]).count == 0
     assert waits([3.0, 1.0, 2.0]).median_ms == 2.0
+
+
+def test_what_a_fallen_leader_could_not_tell_is_known_by_the_next() -> None:
+    work = workload()
+    simulation = Simulation(TOPOLOGY, seed=1, program=work.program, devices=work.devices)
+    watch = ProtocolWatch(simulation.world, work.program.plan.genesis, [FOLLOWED])
+    watch_traces, simulation.world.observers = simulation.world.observers, []
+
+    def without_ends(now_ms: float, node: NodeId, told: Observation) -> None:
+        """As if every leader fell between the commit of an end and its telling."""
+        if not isinstance(told, RunTraced) or told.what not in ("finished", "failed"):
+            for observer in watch_traces:
+                observer(now_ms, node, told)
+
+    simulation.world.observers.append(without_ends)
+    simulation.run(seconds=200)
+    runs = watch.runs
+    assert runs.finished > 0, "the last run of a routine, by what the next leader begins with"
+    assert runs.untold > 0, "those before it"
+    assert runs.fired == runs.finished + runs.failed + runs.untold + len(runs.going)
+
+
+def test_firings_that_a_fallen_leader_could_not_tell_are_known_by_the_next() -> None:
+    work = workload()
+    simulation = Simulation(TOPOLOGY, seed=1, program=work.program, devices=work.devices)
+    watch = ProtocolWatch(simulation.world, work.program.plan.genesis)
+    watch_traces, simulation.world.observers = simulation.world.observers, []
+
+    def without_firings(now_ms: float, node: NodeId, told: Observation) -> None:
+        if not isinstance(told, RunTraced) or told.what != "fired":
+            for observer in watch_traces:
+                observer(now_ms, node, told)
+
+    simulation.world.observers.append(without_firings)
+    simulation.run(seconds=200)
+    runs = watch.runs
+    assert runs.fired >= runs.finished + runs.failed > 0

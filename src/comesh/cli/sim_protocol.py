@@ -48,6 +48,7 @@ def _number(count: int, what: str) -> str:
 def _show_runs(runs: RunCounts) -> None:
     more = [f"{runs.dropped} dropped"] if runs.dropped else []
     more += [f"{runs.ignored} ignored while cooling down"] if runs.ignored else []
+    more += [f"{runs.untold} ended untold"] if runs.untold else []
     more += [f"{len(runs.going)} still going"] if runs.going else []
     counts = [f"{runs.fired} fired", f"{runs.finished} finished", f"{runs.failed} failed", *more]
     out.print(f"runs: {', '.join(counts)}")

@@ -1,7 +1,8 @@
 """Watches what groups and runs do, and counts it: for the report of a simulation and for people.
 
-It only listens. Runs are what their traces tell, which come after the commits that they tell of; queues for
-locks and who holds them are what the devices' groups committed.
+It only listens. Runs are what their traces tell, which come after the commits that they tell of. A leader may
+fall between a commit and its telling: then the state with which the next one begins says what fired and ended.
+Queues for locks and who holds them are what the devices' groups committed.
 """
 
 from collections import Counter, deque
@@ -12,7 +13,7 @@ import msgspec
 
 from comesh.core.effects import Committed, DeviceChanged, LeaderChanged, Observation, RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.records import DeviceRecord
+from comesh.core.records import DeviceRecord, Record, RoutineRecord, RunRecord
 from comesh.core.stamps import RunId
 from comesh.deployment.outlook import group_order
 from comesh.sim.checks import Checks, Violation
@@ -24,7 +25,7 @@ MOST_LINES: Final = 300
 """Of one trace: what comes later is left out, but for the end."""
 MOST_CHANGES: Final = 1000
 """Changes of devices that are kept, the latest."""
-ENDS: Final = ("finished", "failed", "dropped")
+ENDS: Final = ("finished", "failed", "dropped", "untold")
 
 
 class GroupCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +108,8 @@ class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Firings beyond what may wait, or of routines that were removed."""
     ignored: int
     """Firings within a cooldown."""
+    untold: int
+    """Ended, or were lost, and the next leader does not know how."""
     going: tuple[OpenRun, ...]
     """At the end."""
 
@@ -189,6 +192,7 @@ class ProtocolWatch:
             reasons=dict(self._reasons.most_common()),
             dropped=counts["dropped"],
             ignored=counts["ignored"],
+            untold=counts["untold"],
             going=tuple(self._open.values()),
         )
 
@@ -237,6 +241,7 @@ class ProtocolWatch:
             group.counts["lossy"] += 1
         if told.state != "serving":
             return
+        self._take_over(now_ms, node, told.records)
         if group.number and told.config.number > group.number:
             group.counts["handoffs"] += 1
         if group.leader is not None and group.leader != node:
@@ -244,6 +249,23 @@ class ProtocolWatch:
         group.counts["elections"] += told.ballot.round > 0
         group.leader = node
         group.number = max(group.number, told.config.number)
+
+    def _take_over(self, now_ms: float, node: NodeId, records: Sequence[Record]) -> None:
+        """Catch up with what the leader before committed and could not tell."""
+        routines = [record for record in records if isinstance(record, RoutineRecord)]
+        live = {record.run: record.why for record in records if isinstance(record, RunRecord)}
+        live |= {firing.run: firing.why for routine in routines for firing in routine.waiting}
+        for run, why in live.items():
+            if run not in self._open:
+                self._on_traced(now_ms, node, RunTraced(run, "fired", why))
+        ended = {routine.routine: routine.ended for routine in routines}
+        for run in [run for run in self._open if run.routine in ended and run not in live]:
+            last = ended[run.routine]
+            if last is None or last.run != run:
+                self._on_traced(now_ms, node, RunTraced(run, "untold", ""))
+            else:
+                what = "failed" if last.reason else "finished"
+                self._on_traced(now_ms, node, RunTraced(run, what, last.reason))
 
     def _on_committed(self, now_ms: float, node: NodeId, told: Committed) -> None:
         self._groups.setdefault(told.group, _Group()).counts["commits"] += 1
@@ -277,6 +299,8 @@ class ProtocolWatch:
 
     def _on_traced(self, now_ms: float, node: NodeId, told: RunTraced) -> None:
         run, what = told.run, told.what
+        if what in ("finished", "failed") and run not in self._open:
+            self._counts["fired"] += 1  # by a leader that fell before it could tell
         detail = told.detail
         if what == "queued" and DeviceId(detail) in self._holders:
             detail = f"{detail}, held by {self._holders[DeviceId(detail)]}"
