@@ -60,6 +60,8 @@ class Leadership:
             self._begin_era(step)
         elif self.ballot != OPENING:
             replica.take(None, replica.ledger.number, self.ballot, step)
+            if replica.forced:
+                self._tell_loss(step)
         self._send_sync(step)
         self._schedule_resend(step)
         replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
@@ -75,8 +77,12 @@ class Leadership:
         known = record if isinstance(record, GroupRecord) else GroupRecord()
         era = Era(replica.config.number, self.ballot)
         replica.take_era(GroupRecord(era, known.eras), self.ballot, step)
-        why = "an operator had it go on alone" if replica.forced else "f+1 members or more lost power"
-        replica.tell("lossy", step, f"{why}: the last updates may be lost")
+        self._tell_loss(step)
+
+    def _tell_loss(self, step: Step) -> None:
+        forced = self._replica.forced
+        why = "an operator had it go on alone" if forced else "f+1 members or more lost power"
+        self._replica.tell("lossy", step, f"{why}: the last updates may be lost")
 
     def _send_sync(self, step: Step) -> None:
         replica = self._replica
