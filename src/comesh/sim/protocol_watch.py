@@ -1,7 +1,7 @@
 """Watches what groups and runs do, and counts it: for the report of a simulation and for people.
 
 It only listens. Runs are what their traces tell, which come after the commits that they tell of. A leader may
-fall between a commit and its telling: then the state with which the next one begins says what fired and ended.
+fall between a commit and its telling: then the state with which the next begins says what fired and ended.
 Queues for locks and who holds them are what the devices' groups committed.
 """
 
