@@ -22,7 +22,7 @@ from comesh.sim.topology import Shape
 from protocol_rows import Row, show
 
 SHAPES = (Shape.GRID, Shape.RANDOM, Shape.CLUSTERED)
-ROUTINES, QUICK_ROUTINES = 24, 6
+ROUTINES, QUICK_ROUTINES = 24, 12
 STARVING_MINUTES, QUICK_STARVING_MINUTES = 10.0, 3.0
 
 

@@ -36,7 +36,7 @@ from comesh.core.work_messages import Reading
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import Timing, contention_workload, paper_workload, signal_of
-from protocol_mesh import HOP_MS, Mesh
+from protocol_mesh import EXACT, FOR_EVER_MS, HOP_MS, Mesh
 from protocol_rows import Row, at_least, at_most, spread
 
 DEVICES = 250
@@ -119,19 +119,33 @@ def ideal_hops(mesh: Mesh, routine_id: RoutineId) -> int:
     return hops if first == home else hops + away(first) + mesh.commit_hops(first)
 
 
-def delays(shape: Shape, strategy: Strategy, routines: int, seed: int) -> list[Delay]:
-    """Of each routine, fired once, alone; epochs and the radio as the paper has them."""
-    topology = make_topology(shape, devices=DEVICES, seed=seed)
+def delays(
+    shape: Shape,
+    strategy: Strategy,
+    routines: int,
+    seed: int,
+    *,
+    devices: int = DEVICES,
+    paper: bool = True,
+) -> list[Delay]:
+    """Of each routine, fired once, alone; epochs and the radio as the paper has them, or neither."""
+    topology = make_topology(shape, devices=devices, seed=seed)
     work = paper_workload(
         topology,
         SelectionSettings(f=F),
-        ProtocolSettings(),
+        ProtocolSettings() if paper else ProtocolSettings(epoch_ms=FOR_EVER_MS),
         routines=routines,
         seed=seed,
         strategies=(strategy,),
         timing=Timing(window_ms=WINDOW_MS),
     )
-    mesh = Mesh(topology, work.program, work.devices, seed=seed, radio=RadioSettings(hop_ms=HOP_MS))
+    mesh = Mesh(
+        topology,
+        work.program,
+        work.devices,
+        seed=seed,
+        radio=RadioSettings(hop_ms=HOP_MS) if paper else EXACT,
+    )
     watch = Watch(mesh)
     mesh.run((work.fires_ms[-1][0] + WINDOW_MS) / 1000)
     left_ms = {act.run: act.sent_ms for act in mesh.world.devices.log if act.step == 0}

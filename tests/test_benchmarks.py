@@ -59,3 +59,45 @@ def test_late_or_unnoticed_losses_fail(
     monkeypatch.setattr(membership, "rows", lambda sizes: iter([row]))
     monkeypatch.setattr(membership, "power_rows", lambda seeds: iter([power]))
     assert membership.main() == code
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+@pytest.mark.parametrize(("ratio", "met", "code"), [(1.4, True, 0), (1.6, False, 1), (9.9, None, 0)])
+def test_a_slow_protocol_fails(
+    *, ratio: float, met: bool | None, code: int, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    protocol = benchmark("protocol")
+    row = protocol.Row("delay against the ideal", ratio, "", met)
+    monkeypatch.setattr(sys, "argv", ["protocol.py", "delay", *arguments])
+    monkeypatch.setitem(protocol.PARTS, "delay", lambda quick: iter([row]))
+    assert protocol.main() == code
+
+
+def test_the_ideal_of_a_run_is_what_an_empty_mesh_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a radio that counts hops only, without epochs: the protocol does nothing that the ideal lacks."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    delay = benchmark("protocol_delay")
+    calm = delay.delays(delay.Shape.GRID, delay.Strategy.PRIORITY, 2, 1, paper=False, devices=60)
+    assert len(calm) == 2
+    assert all(one.took_ms == pytest.approx(one.ideal_ms) for one in calm)
+
+
+def test_the_protocol_costs_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    counts = benchmark("protocol_counts")
+    mesh = counts.mesh(counts.Shape.GRID, 1, devices=50)
+    mesh.run(counts.WARM_S)
+    assert counts.commit_row(counts.Shape.GRID, [mesh]).met
+    failover = counts.fail_over(counts.mesh(counts.Shape.GRID, 1, devices=50), mesh.commits[0].group)
+    assert failover is not None
+    assert failover.round_trips == pytest.approx(counts.FAILOVER_ROUND_TRIPS)
+    assert counts.idle_row().met
+
+
+def test_speed_is_measured_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    speed = benchmark("protocol_speed").apart(25, 4.0, checked=True)
+    assert speed.nodes == 10
+    assert speed.events > 0
+    assert speed.times > 0
