@@ -175,12 +175,5 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 Observation = (
-    MemberChanged
-    | NoticeLearned
-    | Refused
-    | LeaderChanged
-    | Committed
-    | DeviceChanged
-    | RunTraced
-    | Answered
+    MemberChanged | NoticeLearned | Refused | LeaderChanged | Committed | DeviceChanged | RunTraced | Answered
 )

@@ -177,6 +177,8 @@ class Program:
         """The routines that fire on a device's events."""
         self.users: dict[DeviceId, tuple[RoutineId, ...]] = _users(routines)
         """The routines that command a device."""
+        self.longest_ms: dict[DeviceId, float] = _longest(routines)
+        """How long a command to a device may take at most."""
         self.former: dict[RoutineId, FormerRoutine] = _former(self, previous)
         """Routines of earlier versions: their last runs may still hold locks."""
         self.homes: dict[DeviceId, GroupId] = dict(previous.homes if previous else {})
@@ -212,6 +214,14 @@ def _readers(
             for device in sorted({name for name, _ in predicate.reads}):
                 found.setdefault(DeviceId(device), []).append(routine_id)
     return {device: tuple(readers) for device, readers in found.items()}
+
+
+def _longest(routines: Mapping[RoutineId, RoutineProgram]) -> dict[DeviceId, float]:
+    longest_ms: dict[DeviceId, float] = {}
+    for routine in routines.values():
+        for step in routine.steps:
+            longest_ms[step.device] = max(longest_ms.get(step.device, 0.0), step.timeout_ms)
+    return longest_ms
 
 
 def _users(routines: Mapping[RoutineId, RoutineProgram]) -> dict[DeviceId, tuple[RoutineId, ...]]:

@@ -248,17 +248,7 @@ class Applied(_Body, frozen=True, tag=44):
 
 
 ToDevices = LockRequest | Release | FenceAsked | Command | Watch | Seen | EventsSeen | RunState
-ToRoutines = (
-    LockState
-    | Released
-    | Fenced
-    | CommandState
-    | Wound
-    | RunQuery
-    | Reading
-    | DeviceEvents
-    | Fire
-)
+ToRoutines = LockState | Released | Fenced | CommandState | Wound | RunQuery | Reading | DeviceEvents | Fire
 Work = ToDevices | ToRoutines | Fired | NotLeader | Later | Apply | Applied
 
 

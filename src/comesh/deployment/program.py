@@ -6,17 +6,13 @@ Rules:
   and what is of another type or not finite is left out. What is out of its declared range stays: a sensor
   that shows too much shows something;
 - a routine is born in the version that first had its id, and keeps that birth as long as each version has it
-  and the same group looks after it (runs of two groups could not be put in order); so does a group;
-- after an outage nobody is granted a device while a command from before may still land: cold_wait is at least
-  as long as the longest command and its flight.
+  and the same group looks after it (runs of two groups could not be put in order); so does a group.
 """
 
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
-
-from msgspec.structs import replace
 
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.plan import Plan
@@ -75,7 +71,7 @@ def program_of(
         plan=plan,
         devices={name: _device(name, device) for name, device in sorted(deployment.devices.items())},
         routines=routines,
-        settings=_waiting_out_commands(protocol_settings(settings), routines),
+        settings=protocol_settings(settings),
         moment=moment_of(zone, settings.location),
         text=text,
         first_versions={group: first_versions.get(group, version) for group in plan.genesis},
@@ -107,14 +103,6 @@ def _births(plan: Plan, previous: Program) -> dict[RoutineId, int]:
         for name, routine in previous.routines.items()
         if groups.get(name) == previous.group_of_routine.get(name)
     }
-
-
-def _waiting_out_commands(
-    protocol: ProtocolSettings, routines: Mapping[RoutineId, RoutineProgram]
-) -> ProtocolSettings:
-    timeouts_ms = [step.timeout_ms for routine in routines.values() for step in routine.steps]
-    longest_ms = max(timeouts_ms, default=0.0) + max(protocol.flight_limit_ms, SELF_FENCED_FLIGHT_MS)
-    return replace(protocol, cold_wait_ms=max(protocol.cold_wait_ms, longest_ms))
 
 
 def protocol_settings(settings: Settings) -> ProtocolSettings:

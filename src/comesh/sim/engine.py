@@ -50,8 +50,7 @@ class Engine:
         if not isfinite(time_ms):
             raise ValueError(f"{time_ms} ms is no time at which anything can happen")
         self._sequence = sequence = self._sequence + 1
-        if time_ms < self.now_ms:
-            time_ms = self.now_ms
+        time_ms = max(time_ms, self.now_ms)
         heapq.heappush(self._heap, (time_ms, priority, sequence, call, arguments))
         return sequence
 

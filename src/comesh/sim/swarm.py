@@ -92,6 +92,7 @@ class Swarm:
         world = self.world
         while world.now_ms < BREAKING_MS and not checks.violations:
             self.simulation.run(seconds=min(SLICE_MS, BREAKING_MS - world.now_ms) / 1000)
+        self._start_all()
         progress = checks.progress(PROGRESS_MS)
         progress.begin(world.now_ms)
         served_ms: float | None = None
@@ -115,6 +116,12 @@ class Swarm:
             quiet_s=(world.now_ms - BREAKING_MS) / 1000,
             broken=tuple(checks.violations),
         )
+
+    def _start_all(self) -> None:
+        """Who left late, for having been paused, was not brought back by its restart."""
+        for node in self.topology.nodes:
+            if not self.world.runs(node):
+                self.world.start(self.world.machines[node])
 
     def _recover_lost(self) -> None:
         """What an operator does about a group whose quorum is lost for good: have its newest member go on."""

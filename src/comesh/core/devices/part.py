@@ -113,6 +113,8 @@ class Devices:
                 self._locks.on_stale_timer(DeviceId(name), step)
             case "reconcile":
                 self._reconciliation.ask(step)
+            case "clear":
+                self._reconciliation.settle(DeviceId(name), step)
             case _:
                 raise ValueError(f"no timer of devices is called {what!r}")
         self._locks.tell_grants()

@@ -36,6 +36,8 @@ class Reconciliation:
         """Who has not answered about which device, and the group to ask."""
         self._claims: dict[DeviceId, list[Hold]] = {}
         self._times = 0
+        self._clear_ms: dict[DeviceId, float] = {}
+        """Until then a command whose intent was lost may still land."""
 
     def begin(self, step: Step) -> None:
         for device in self._open_devices():
@@ -43,7 +45,8 @@ class Reconciliation:
             if record is not None and not self._cluster.is_settled(record):
                 self._count_on(record)
                 self._missing[device] = self._to_ask(record)
-                self._settle_if_answered(device, step)
+                self._clear_ms[device] = step.now_ms + self._landing_ms(device)
+                self.settle(device, step)
         self.ask(step)
 
     def _count_on(self, record: DeviceRecord) -> None:
@@ -80,7 +83,7 @@ class Reconciliation:
             if stamp is not None and state.run is not None:
                 claim = Hold(state.run, state.attempt, state.strategy, state.fired_ms, stamp, home=home)
                 self._claims.setdefault(device, []).append(claim)
-            self._settle_if_answered(device, step)
+            self.settle(device, step)
 
     def _open_devices(self) -> list[DeviceId]:
         devices = dict.fromkeys(self._cluster.devices)
@@ -98,10 +101,26 @@ class Reconciliation:
                 asked.setdefault(one.run.routine, self._cluster.home(one))
         return asked
 
-    def _settle_if_answered(self, device: DeviceId, step: Step) -> None:
+    def _landing_ms(self, device: DeviceId) -> float:
+        """How long from now a command of before the outage may still land. Whoever lost power has waited for
+        cold_wait_ms already, unless an operator did not let it."""
+        settings = self._serving.settings
+        longest_ms = self._serving.program.longest_ms.get(device)
+        if longest_ms is None:
+            return 0.0
+        landing_ms = (longest_ms + self._cluster.flight_ms(device)) * (1.0 + 2 * settings.drift)
+        return max(0.0, landing_ms + settings.lease_ms - settings.cold_wait_ms)
+
+    def settle(self, device: DeviceId, step: Step) -> None:
+        """Grant it again, if everybody answered and nothing of before can land any more."""
         if self._missing.get(device):
             return
+        if step.now_ms < self._clear_ms.get(device, 0.0):
+            left_ms = self._clear_ms[device] - step.now_ms
+            self._cluster.set_timer("clear", device, left_ms, step)
+            return
         self._missing.pop(device, None)
+        self._clear_ms.pop(device, None)
         claims = self._claims.pop(device, [])
         record = self._cluster.find(device)
         if record is None:

@@ -103,7 +103,7 @@ class Groups:
     def _load(self, image: Image, step: Step) -> None:
         """Take the deployment versions that the journal holds."""
         for version, text in sorted(image.documents.items()):
-            if version > self.versions.newest.version:
+            if version == self.versions.newest.version + 1:
                 self.versions.add(self.versions.compile(text, version))
         self.membership.adopt(self.versions.newest.roster, step)
 
@@ -202,6 +202,9 @@ class Groups:
         """The journal can be written again: what was accepted but not written is forgotten."""
         if self.unable:
             self.unable = False
+            for version, text in sorted(self.versions.texts.items()):
+                if version not in image.documents:
+                    step.do(Persist(DocumentKept(version, text), flush=False))
             self.restore(image, step)
             self._begin_anew(image, step)
 

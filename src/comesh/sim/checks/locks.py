@@ -4,6 +4,7 @@ Every act in the devices' own log must be of a run that held the lock, with a co
 command was sent; and when it lands, no other run may hold it. A command that stays in the air for longer than
 its intent allows (timeout and flight) may find another holder: that is the documented window of devices that
 do not fence by themselves; it is counted, not judged. A step that is not idempotent is done at most once.
+The fence of a hold never falls: a leader of the routine that another one followed is not obeyed.
 """
 
 from collections import OrderedDict, deque
@@ -90,6 +91,8 @@ class Locks:
     def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
         for _, before, after in changes:
             if isinstance(after, DeviceRecord):
+                if isinstance(before, DeviceRecord):
+                    self._test_fence(at_ms, before, after)
                 self._on_device(at_ms, group, after)
             elif isinstance(before, DeviceRecord):
                 self._forget(at_ms, group, before.device)
@@ -106,6 +109,15 @@ class Locks:
             if isinstance(record, DeviceRecord):
                 self._on_device(at_ms, group, record)
         return []
+
+    def _test_fence(self, at_ms: float, before: DeviceRecord, after: DeviceRecord) -> None:
+        """Of one hold: who was followed as the leader of its routine commands nothing any more."""
+        was, now = before.hold, after.hold
+        if was is None or now is None or (was.run, was.attempt) != (now.run, now.attempt):
+            return
+        if was.fence is not None and (now.fence is None or now.fence < was.fence):
+            what = f"{after.device} obeys {now.fence} of {now.run} after it was fenced by {was.fence}"
+            self._verdicts.broken(Promise.NO_STRAY, at_ms, what, runs=(now.run,), devices=(after.device,))
 
     def _on_device(self, at_ms: float, group: GroupId, record: DeviceRecord) -> None:
         locks = self._devices.get(record.device)
