@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from comesh.core.group_messages import Acked, InConfig, Update
-from comesh.core.ids import DeviceId, GroupId
+from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import HandoffRecord
@@ -100,11 +100,19 @@ class Failover(NamedTuple):
     messages: int
 
 
-def fail_over(one: Mesh, group: GroupId) -> Failover | None:
-    """Crash the leader of a group at rest; None: nobody serves it in time."""
+def crash_leader(one: Mesh, group: GroupId) -> NodeId | None:
+    """Crash the leader of a group at rest; None: that cuts the mesh, and no quorum is left together."""
     one.run(WARM_S)
-    dead = one.leader(group)
+    dead, config = one.leader(group), one.config(group)
     one.world.crash(one.world.machines[dead])
+    nodes, radio = one.world.topology.nodes, one.world.radio
+    stations = [nodes[node] for node in config.nodes if node != dead]
+    together = max(sum(radio.reaches(here, there) for there in stations) for here in stations)
+    return dead if together >= config.quorum else None
+
+
+def fail_over(one: Mesh, group: GroupId, dead: NodeId) -> Failover | None:
+    """What follows its leader's crash just now; None: nobody serves it in time."""
     crashed_ms = one.now_ms
     one.sent.clear()
     one.run(10.0)
@@ -134,9 +142,15 @@ def _serves(change: Change, group: GroupId) -> bool:
 
 def failover_rows(shape: Shape, seeds: int) -> Iterator[Row]:
     took: list[Failover | None] = []
+    cut = 0
     for seed in range(1, seeds + 1):
-        groups = sorted(mesh(shape, seed).program.plan.genesis)
-        took += [fail_over(mesh(shape, seed), group) for group in groups if group != DEPLOYMENT]
+        for group in sorted(mesh(shape, seed).program.plan.genesis):
+            one = mesh(shape, seed)
+            dead = crash_leader(one, group) if group != DEPLOYMENT else None
+            if dead is not None:
+                took.append(fail_over(one, group, dead))
+            else:
+                cut += group != DEPLOYMENT
     alone = [one for one in took if one is not None and one.claims == 1]
     messages = spread([one.messages for one in alone])
     told = f"worst of {len(alone)} without rivals, of {len(took)}; {messages} messages"
@@ -148,7 +162,8 @@ def failover_rows(shape: Shape, seeds: int) -> Iterator[Row]:
     yield Row(
         f"{shape}: from a crash to the first Ask, s", max(noticed, default=9e9), "", None, spread(noticed)
     )
-    yield at_most(f"{shape}: groups that nobody took over in 10 s", sum(one is None for one in took), 0)
+    told = f"{cut} crashes cut the mesh so that no quorum was left together" if cut else ""
+    yield at_most(f"{shape}: groups that nobody took over in 10 s", sum(one is None for one in took), 0, told)
 
 
 # -- handoffs ----------------------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ def test_the_protocol_costs_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> 
     mesh = counts.mesh(counts.Shape.GRID, 1, devices=50)
     mesh.run(counts.WARM_S)
     assert counts.commit_row(counts.Shape.GRID, [mesh]).met
-    failover = counts.fail_over(counts.mesh(counts.Shape.GRID, 1, devices=50), mesh.commits[0].group)
+    group = mesh.commits[0].group
+    failover = counts.fail_over(mesh, group, counts.crash_leader(mesh, group))
     assert failover is not None
     assert failover.round_trips == pytest.approx(counts.FAILOVER_ROUND_TRIPS)
     assert counts.idle_row().met
