@@ -17,7 +17,7 @@ from typing import Final
 
 from comesh.core.effects import RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.records import Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
+from comesh.core.records import DeviceRecord, Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.sim.checks.history import Change, State
@@ -26,6 +26,8 @@ from comesh.sim.checks.violation import Promise, Verdicts
 KEPT_ENDED: Final = 20_000
 """Ended runs that are remembered, so that none comes back."""
 KEPT_REQUESTS: Final = 20_000
+KEPT_TOKENS: Final = 5000
+"""Events of one group's devices that are remembered."""
 MOST_CAUSES: Final = 1_000_000
 """Of a clause: any number."""
 ENDS: Final = ("finished", "failed", "dropped")
@@ -56,6 +58,7 @@ class Runs:
         self._executing: dict[DeviceId, RunId] = {}
         self._ended: OrderedDict[RunId, None] = OrderedDict()
         self._requests: OrderedDict[tuple[RoutineId, str], RunId] = OrderedDict()
+        self._tokens: dict[GroupId, OrderedDict[tuple[DeviceId, str], None]] = {}
         self._fired: list[RunId] = []
         """By the entry that is being looked at."""
         self._missing: dict[RunId, tuple[float, GroupId]] = {}
@@ -80,6 +83,8 @@ class Runs:
                     self._stop(before.run, group)
             if isinstance(after, RunRecord):
                 begun.append(after)
+            elif isinstance(after, DeviceRecord):
+                self._test_token(at_ms, group, before if isinstance(before, DeviceRecord) else None, after)
         for run in left:
             self._leave(at_ms, group, run, state)
         for record in begun:
@@ -95,6 +100,8 @@ class Runs:
         self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
     ) -> list[RunId]:
         """After a loss no run executes until that is committed again: its locks must be confirmed first."""
+        if lossy:
+            self._tokens.pop(group, None)
         before = self.live.get(group, {})
         for run in before:
             self._stop(run, group)
@@ -156,6 +163,21 @@ class Runs:
                     f"{after.routine} took event {mark} of {device}, and goes back to {after.marks[device]}"
                 )
                 self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, runs=self._of(after.routine))
+
+    def _test_token(
+        self, at_ms: float, group: GroupId, before: DeviceRecord | None, after: DeviceRecord
+    ) -> None:
+        """A device's event is taken once, however often the device tells it."""
+        was = ("", ()) if before is None else (before.token, before.tokens)
+        if (after.token, after.tokens) == was:
+            return
+        taken = self._tokens.setdefault(group, OrderedDict())
+        if (after.device, after.token) in taken:
+            what = f"{group} took event {after.token} of {after.device} twice"
+            self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, devices=(after.device,))
+        taken[after.device, after.token] = None
+        while len(taken) > KEPT_TOKENS:
+            taken.popitem(last=False)
 
     def _test_requests(self, at_ms: float, after: RoutineRecord) -> None:
         for request, run in after.requests:
