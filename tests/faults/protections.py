@@ -4,15 +4,28 @@ A protection is taken away by replacing one small method of the core, for as lon
 code has no switch for it. A swarm then has to find a broken promise: a checker that finds nothing when a
 protection is gone would find nothing when it is broken by mistake either.
 
-Each entry names seeds that show it, quickest first. What a seed draws changes with the swarm, and what it
-meets changes with the core, so that they go stale; `find_protections.py` finds new ones and writes them down.
+protection_seeds.json has seeds that show each. What a seed draws changes with the swarm, and what it meets
+changes with the core, so that they go stale; `find_protections.py` finds new ones and writes them down.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import msgspec
+from focused_swarm import (
+    CUTS,
+    EVENTS,
+    GRANTS,
+    LATE,
+    PROMISES,
+    STALLS,
+    SUCCESSORS,
+    TAILS,
+    Flapping,
+    Focus,
+    FocusedSwarm,
+)
 
 from comesh.core.devices import calls, lock_queue, locks
 from comesh.core.devices.cluster import Cluster
@@ -34,6 +47,9 @@ from comesh.sim.swarm import Swarm
 MEMBERSHIP: Final = "membership agrees"
 """What the swarm of membership judges: all believe the same, and it is true."""
 
+UNDISTURBED: Final = "healthy leaders stay"
+"""Who was cut off and comes back deposes nobody that a quorum follows."""
+
 
 class Finding(msgspec.Struct, frozen=True):
     """A promise that a seed broke, and how."""
@@ -52,6 +68,25 @@ def of_groups(seed: int) -> tuple[Finding, ...]:
 
 def of_membership(seed: int) -> tuple[Finding, ...]:
     return tuple(Finding(MEMBERSHIP, what) for what in membership_swarm.run_seed(seed).broken)
+
+
+def of_focus(focus: Focus) -> Judge:
+    """A focused swarm, up to its first violation."""
+
+    def judge(seed: int) -> tuple[Finding, ...]:
+        broken = FocusedSwarm(seed, focus).run().broken
+        return tuple(Finding(str(one.promise), one.what) for one in broken)
+
+    return judge
+
+
+def of_flapping(seed: int) -> tuple[Finding, ...]:
+    swarm = Flapping(seed)
+    broken = swarm.run().broken
+    return (
+        *(Finding(str(one.promise), one.what) for one in broken),
+        *(Finding(UNDISTURBED, what) for what in swarm.disturbed),
+    )
 
 
 class Protection(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,15 +127,6 @@ def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-@contextmanager
-def _no_marks() -> Iterator[None]:
-    """The function is known under its name in three modules."""
-    with ExitStack() as stack:
-        for module in (lock_queue, locks):
-            stack.enter_context(replaced(module, "marks", _never))
-        yield
-
-
 def _revoke(self: Any, device: Any, hold: Any, wounded: Any, step: Any) -> None:
     """Take the lock back instead of asking for it."""
     self.free(device, hold.run, hold.attempt, step)
@@ -118,6 +144,7 @@ def _by_number(self: Any, promise: Any, rank: int) -> Any:
     return (promise.number, rank == self._replica.rank)
 
 
+_OF_LATE, _OF_STALLS, _OF_EVENTS = of_focus(LATE), of_focus(STALLS), of_focus(EVENTS)
 _SAFETY, _HISTORY, _INHERITANCE = str(Promise.SAFETY), str(Promise.ONE_HISTORY), str(Promise.INHERITANCE)
 _LOSS, _PROGRESS, _STRAY = str(Promise.NO_LOSS), str(Promise.PROGRESS), str(Promise.NO_STRAY)
 _ONCE, _QUORUM = str(Promise.FIRED_ONCE), str(Promise.QUORUM)
@@ -138,6 +165,7 @@ PROTECTIONS: Final = (
         what="a promise is on disk before it is said: after a power loss nobody is promised the same again",
         off=replacing(Replica, "_flushes_promises", _never),
         breaks=_CHAIN,
+        judge=of_focus(PROMISES),
     ),
     Protection(
         name="order of updates",
@@ -150,42 +178,28 @@ PROTECTIONS: Final = (
         what="of the promised states the one with the highest accepted ballot is taken, not the longest",
         off=replacing(Election, "_newness", _by_number),
         breaks=_CHAIN,
+        judge=of_focus(CUTS),
     ),
     Protection(
         name="whole members elect",
         what="the promise of a member that lost power, and so perhaps updates, does not count",
         off=replacing(Election, "_counts", _always),
         breaks=_CHAIN,
+        judge=of_focus(TAILS),
     ),
     Protection(
-        name="recovery nonce",
-        what="only the answer to this life's own question makes a member whole again",
-        off=replacing(Replica, "_ends_recovery", _always),
-        breaks=_CHAIN,
-    ),
-    Protection(
-        name="seats are of stores",
-        what="a seat belongs to the journal that it was given to: a wiped disk is a stranger",
-        off=replacing(Groups, "_sits", _always),
-        breaks=_CHAIN,
-    ),
-    Protection(
-        name="lease of the leader",
+        name="lease",
         what="a leader that f members may have left sends no command",
-        off=replacing(Leadership, "_lease_for_ms", lambda self: 1e12),
+        off=replacing(Leadership, "_lease_for_ms", lambda self: 60_000.0),
         breaks=_LOCKS,
-    ),
-    Protection(
-        name="lease of the members",
-        what="a member promises nobody else anything while its leader may believe in its lease",
-        off=replacing(Replica, "lease_left_ms", lambda self, rank, step: 0.0),
-        breaks=_LOCKS,
+        judge=_OF_STALLS,
     ),
     Protection(
         name="pre-vote",
         what="only who would be promised by f+1 claims: who was cut off does not depose a healthy leader",
         off=replacing(Election, "_is_prevoted", _always),
-        breaks=frozenset({_PROGRESS}),
+        breaks=frozenset({UNDISTURBED}),
+        judge=of_flapping,
     ),
     Protection(
         name="commit before outside effects",
@@ -211,6 +225,7 @@ PROTECTIONS: Final = (
         what="a handoff is proposed only when f+1 of the new members have the base on disk",
         off=replacing(Handoff, "_is_enough", _always),
         breaks=frozenset({_PROGRESS}),
+        judge=of_focus(SUCCESSORS),
     ),
     Protection(
         name="tombstone",
@@ -224,12 +239,7 @@ PROTECTIONS: Final = (
         what="a release frees the attempts up to its own: a late one does not free a live lock",
         off=replacing(lock_queue, "_is_of", _is_of_run),
         breaks=_LOCKS,
-    ),
-    Protection(
-        name="release marks",
-        what="a device remembers what was released: a late request does not take a dead lock",
-        off=_no_marks,
-        breaks=_LOCKS | {_PROGRESS},
+        judge=_OF_LATE,
     ),
     Protection(
         name="irrevocable grant",
@@ -248,18 +258,21 @@ PROTECTIONS: Final = (
         what="a leader of a routine that another one followed commands nothing any more",
         off=replacing(calls, "_is_fenced_off", _never),
         breaks=_LOCKS,
+        judge=_OF_LATE,
     ),
     Protection(
         name="quiescing",
         what="a device is not granted while a command of a former holder may still land",
         off=replacing(locks, "is_quiet", _always),
         breaks=_LOCKS,
+        judge=_OF_STALLS,
     ),
     Protection(
         name="reconciliation",
         what="after an outage a device is granted to nobody until all who may hold it were asked",
         off=replacing(Cluster, "is_settled", _always),
         breaks=_LOCKS,
+        judge=of_focus(GRANTS),
     ),
     # -- events
     Protection(
@@ -267,12 +280,14 @@ PROTECTIONS: Final = (
         what="a routine knows which events it took: one that comes again fires nothing",
         off=replacing(Triggers, "_is_taken", _never),
         breaks=frozenset({_ONCE}),
+        judge=_OF_EVENTS,
     ),
     Protection(
         name="event tokens",
         what="a device's group knows which events it took: a report that comes again is not another event",
         off=replacing(EventFeeds, "_is_known", _never),
         breaks=frozenset({_ONCE}),
+        judge=_OF_EVENTS,
     ),
     # -- membership
     Protection(
