@@ -136,6 +136,8 @@ class LeaderChanged(msgspec.Struct, frozen=True, gc=False):
     why: str = ""
     records: tuple[Record, ...] = ()
     """The whole state at that number."""
+    alone: bool = False
+    """An operator had it go on without a quorum."""
 
 
 class Committed(msgspec.Struct, frozen=True, gc=False):

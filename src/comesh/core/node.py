@@ -118,7 +118,9 @@ class Node:
         match event:
             case MessageReceived(message=message):
                 if isinstance(message, _OF_GROUPS):
-                    if self.membership.hears(event.sender, event.incarnation, step):
+                    # A node that the newest version has no more keeps its seats until they are handed off.
+                    former = isinstance(message, InConfig) and self.membership.is_former(event.sender)
+                    if former or self.membership.hears(event.sender, event.incarnation, step):
                         self._on_group_message(event, message, groups, step)
                 else:
                     self.membership.on_message(event, message, step)

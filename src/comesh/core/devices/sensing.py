@@ -95,7 +95,7 @@ class Sensing:
 
     def on_answer(self, event: DeviceAnswered, step: Step) -> None:
         sensed = self._sensed.get(event.device)
-        if sensed is None:
+        if sensed is None or (event.call == PROBE_CALL and not sensed.probing):
             return
         asked_ms = sensed.calls.pop(event.call, None)
         if event.error is not None:

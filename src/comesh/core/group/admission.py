@@ -30,7 +30,7 @@ from comesh.core.group_messages import (
     Update,
 )
 from comesh.core.ids import NodeId
-from comesh.core.stamps import NO_BALLOT
+from comesh.core.stamps import NO_BALLOT, OPENING
 from comesh.core.step import Step
 
 if TYPE_CHECKING:
@@ -138,5 +138,5 @@ class Admission:
     ) -> None:
         """To who started it, and to the leader that everyone expects."""
         self._reply(sender, message, Installed(replica.mark, number), step)
-        if replica.rank != 0:
+        if replica.rank != 0 and replica.promised == OPENING:
             self._groups.send(replica.config.nodes[0], replica, Installed(replica.mark, number), step)

@@ -194,7 +194,8 @@ class Election:
         if not fits:
             self._pull_all(step)
             return
-        self._replica.take(state, state.number, state.accepted, step)
+        self._replica.accepted = state.accepted
+        self._replica.unwritten = True
         self._open(step)
 
     def _open(self, step: Step) -> None:

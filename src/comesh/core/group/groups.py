@@ -78,6 +78,8 @@ class Groups:
         self._probes: dict[int, tuple[Replica, NodeId, Probe]] = {}
         self._last_call = 0
         self._last_probe = 0
+        self._asked: dict[DeviceId, int] = {}
+        """The last probe of a device that was asked of another member: only its answer is taken, and once."""
         self._local: deque[InConfig] = deque()
         self._admission = Admission(self, self._seating)
         self._seen_members = -1
@@ -91,8 +93,9 @@ class Groups:
         self.store = self._seating.store = event.store
         self._initialised = event.initialised
         image = event.journal or Image()
-        self._load(image, step)
+        self._load(image)
         self.restore(image, step)
+        self._follow_roster(step)
         self._begin_anew(image, step)
 
     def _begin_anew(self, image: Image, step: Step) -> None:
@@ -100,12 +103,11 @@ class Groups:
         if self._initialised and not image.configs and not image.tombstones:
             self._take_rights(self.versions.newest, (), step)
 
-    def _load(self, image: Image, step: Step) -> None:
+    def _load(self, image: Image) -> None:
         """Take the deployment versions that the journal holds."""
         for version, text in sorted(image.documents.items()):
             if version == self.versions.newest.version + 1:
                 self.versions.add(self.versions.compile(text, version))
-        self.membership.adopt(self.versions.newest.roster, step)
 
     def restore(self, image: Image, step: Step) -> None:
         """Go on from what the journal holds, as after any restart."""
@@ -137,7 +139,13 @@ class Groups:
         if self._initialised:
             self._take_rights(program, before, step)
         step.do(Persist(DocumentKept(program.version, program.text)))
-        self.membership.adopt(program.roster, step)
+        self._follow_roster(step)
+
+    def _follow_roster(self, step: Step) -> None:
+        """Go by the nodes of the newest version; one that it has no more stays as long as it has a seat."""
+        roster = self.versions.newest.roster
+        if self.own in roster.index or not self.replicas:
+            self.membership.adopt(roster, step)
 
     def hurry(self, group: GroupId, step: Step) -> None:
         """Somebody is at a newer deployment version than a group that this node serves."""
@@ -347,7 +355,7 @@ class Groups:
             self._last_call += 1
             self._probes[self._last_call] = (replica, sender, body)
             step.do(ReadDevice(body.device, self._last_call))
-        elif replica.serving is not None and "devices" in replica.serving.parts:
+        elif replica.serving is not None and self._asked.pop(body.device, 0) == body.number:
             event = DeviceAnswered(device=body.device, call=-1, readings=body.readings, error=body.error)
             replica.serving.parts["devices"].on_answer(event, step)
 
@@ -393,6 +401,7 @@ class Groups:
 
     def close_serving(self, serving: Serving, step: Step) -> None:
         serving.end(step)
+        self._calls = {call: one for call, one in self._calls.items() if one is not serving}
         if self._servings.get(serving.group) is serving:
             del self._servings[serving.group]
 
@@ -410,6 +419,7 @@ class Groups:
         self.replicas.pop(replica.mark, None)
         self._bury(successor, step)
         step.do(Persist(ConfigDropped(replica.mark)))
+        self._follow_roster(step)
 
     def _bury(self, successor: Config, step: Step) -> None:
         known = self.tombstones.get(successor.group)
@@ -456,6 +466,7 @@ class Groups:
         if not others:
             return False
         self._last_probe += 1
+        self._asked[device] = self._last_probe
         replica.send(self.draws.choice(others), Probe(device, self._last_probe), step)
         return True
 

@@ -195,6 +195,8 @@ class Leadership:
     # -- the lease ---------------------------------------------------------------------------------------
 
     def _renew_lease(self, step: Step) -> None:
+        if self._replica.forced:
+            return  # it only hands off: whoever it does not hear may still act
         f = self._replica.quorum - 1
         until_ms = float("inf")
         if f:

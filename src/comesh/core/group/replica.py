@@ -88,8 +88,10 @@ class Replica:
         self.nonce = 0
         self.election: Election | None = None
         self.leadership: Leadership | None = None
+        self.unwritten = False
+        """The state was pulled, and is written together with the ballot that opens with it."""
         self.forced = False
-        """An operator told this member to go on alone."""
+        """An operator told this member to go on alone, once."""
         self.not_whole_since_ms: float | None = None
         """Since when f+1 members are known not to be whole."""
         self.deadlines = Deadlines(Timer("group", "due", self.mark))
@@ -165,6 +167,7 @@ class Replica:
                 self.era,
                 why,
                 ledger.snapshot(),
+                self.forced,
             )
         )
 
@@ -237,6 +240,7 @@ class Replica:
 
     def follow(self, step: Step) -> None:
         """Step back from whatever this member was after, and wait for a leader."""
+        self.forced = False
         leadership, self.leadership, self.election = self.leadership, None, None
         self.deadlines.clear("ask", "defer", "claim", "resend", "touch", "giveup", "handoff", "start")
         self.become(Role.FOLLOWER if self.whole else Role.RECOVERING, step)
@@ -271,7 +275,7 @@ class Replica:
             case Claim():
                 self._on_claim(rank, body, step)
             case Pull():
-                self.send(rank, state_for(self, body, self.promised, step), step)
+                self.send(rank, state_for(self, body, NO_BALLOT, step), step)
             case Recover():
                 self._on_recover(rank, body, step)
             case GiveUp():
@@ -354,13 +358,15 @@ class Replica:
         self.opened_with = self.accepted if state is None else state.accepted
         self.opened_number = number
         self.accepted = ballot
-        records = None if state is None else self.ledger.snapshot()
+        records = self.ledger.snapshot() if state is not None or self.unwritten else None
+        self.unwritten = False
         flush = self.settings.strict or "handoff" in self.ledger.records
         step.do(Persist(StateTaken(self.mark, ballot, number, records), flush))
 
     def take_era(self, record: GroupRecord, ballot: Ballot, step: Step) -> None:
         """Accept the own state under a ballot, with the entry that opens an era."""
         self.opened_with, self.opened_number = self.accepted, self.ledger.number
+        self.unwritten = False
         self.ledger.append((record,))
         self.accepted = ballot
         step.do(Persist(StateTaken(self.mark, ballot, self.ledger.number, self.ledger.snapshot())))
@@ -378,9 +384,11 @@ class Replica:
             return
         if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
             return
+        if state.nonce and not self._ends_recovery(state):
+            return  # an answer to a question of before
         if self.whole and state.ballot == self.accepted and state.number <= self.ledger.number:
             return  # it came twice
-        if not self.whole and not self._ends_recovery(state):
+        if not self.whole and not state.nonce:
             return
         if not adopt(self.ledger, state):
             self._ask_for_state(rank, state.ballot, step)
@@ -396,7 +404,7 @@ class Replica:
 
     def _ends_recovery(self, state: State) -> bool:
         """Only an answer to this life's own question: any other may be older than what was acknowledged."""
-        return state.nonce == self.nonce and state.nonce != 0
+        return not self.whole and state.nonce == self.nonce != 0
 
     # -- elections of others -----------------------------------------------------------------------------
 

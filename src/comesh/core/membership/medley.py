@@ -132,6 +132,10 @@ class Medley:
         number = self._roster.index.get(node)
         return node in self._former if number is None else not self.beliefs.table.is_living(number)
 
+    def is_former(self, node: NodeId) -> bool:
+        """A newer deployment version has it no more."""
+        return node in self._former
+
     def round_trip_ms(self, node: NodeId) -> float | None:
         """None: never measured, or not of this deployment version."""
         number = self._roster.index.get(node)

@@ -9,8 +9,9 @@ Rules:
 - an attempt is given back as a whole: the next number is staged together with what is to be released;
 - a leader that finds a run EXECUTING fences its devices before it commands them, so that nothing of the
   leader before can come between;
-- a run whose era is older than its group's may have lost committed steps: it goes back to ACQUIRING_LOCKS and
-  is not woundable until its devices say that every lock is still its own.
+- a run whose era is older than its group's may have lost committed steps: one that has all of its locks goes
+  back to ACQUIRING_LOCKS and is not woundable until its devices say that every lock is still its own; any
+  other fails, for it may have come to its end.
 """
 
 from typing import assert_never
@@ -123,8 +124,25 @@ class Runs:
             routine = self._program_of(record.routine)
             if routine is None or record.birth != routine.birth:
                 self._forget(record)
-            elif live_run(self.serving, record.routine) is None:
+                continue
+            self._drop_lost(record)
+            if live_run(self.serving, record.routine) is None:
                 self._next(record.routine, step)
+
+    def _drop_lost(self, record: RoutineRecord) -> None:
+        """Firings that waited when an outage lost updates may have started, and even ended, in those."""
+        era = self.serving.era
+        kept = tuple(
+            firing
+            for firing in record.waiting
+            if (firing.run.stamp.config, firing.run.stamp.ballot) >= (era.config, era.ballot)
+        )
+        if kept == record.waiting:
+            return
+        for firing in record.waiting:
+            if firing not in kept:
+                trace(self.serving, firing.run, "failed", "outage: whether it started is not known")
+        self.serving.put(replace(record, waiting=kept))
 
     def _take_up(self, run: RunRecord, step: Step) -> None:
         if run.stage is Stage.RELEASING_LOCKS or (
@@ -140,7 +158,9 @@ class Runs:
                 self.serving.put(run)
             self.advance(run, step)
         else:
-            self.give_back(run, step, "outage", devices=list(groups_of(run)))
+            # It may have gone on, and even ended, in what was lost: what it did must not be done again.
+            reason = "outage: how far it came is not known"
+            self.fail(replace(run, era=self.serving.era), step, reason, devices=list(groups_of(run)))
 
     def _forget(self, record: RoutineRecord) -> None:
         """The routine was removed: a live run finishes, what waits for it does not start."""
