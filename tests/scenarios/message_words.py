@@ -31,7 +31,6 @@ from comesh.core.work_messages import (
     Fenced,
     Fire,
     Fired,
-    Later,
     LockAnswer,
     LockRequest,
     LockState,
@@ -152,8 +151,6 @@ def _of_runs(body: Work, runs: RunNames) -> str:
             return f"not: {body.why_not}"
         case NotLeader():
             return f"of {body.group}; ask {body.leader or 'somebody else'}"
-        case Later():
-            return f"in {body.retry_ms:.0f} ms"
         case _:
             return ""
 

@@ -56,7 +56,6 @@ class ProtocolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command may stay in the air where the driver does not say."""
     drift: float = 0.01
     """Clocks of two nodes run at rates at most this far apart."""
-    flush_ms: float = 50.0
     cold_wait_ms: float = 30_000.0
     replace_after_ms: float = 10_000.0
     ready_wait_ms: float = 5000.0

@@ -225,14 +225,6 @@ class NotLeader(_Body, frozen=True, tag=41):
     about: Fence
 
 
-class Later(_Body, frozen=True, tag=42):
-    """You are at a newer deployment version than this group: ask again."""
-
-    group: GroupId
-    version: Counter
-    retry_ms: float
-
-
 class Apply(_Body, frozen=True, tag=43):
     """To the group `deployment`: this text is the version after base. Answered by Applied."""
 
@@ -249,7 +241,7 @@ class Applied(_Body, frozen=True, tag=44):
 
 ToDevices = LockRequest | Release | FenceAsked | Command | Watch | Seen | EventsSeen | RunState
 ToRoutines = LockState | Released | Fenced | CommandState | Wound | RunQuery | Reading | DeviceEvents | Fire
-Work = ToDevices | ToRoutines | Fired | NotLeader | Later | Apply | Applied
+Work = ToDevices | ToRoutines | Fired | NotLeader | Apply | Applied
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):

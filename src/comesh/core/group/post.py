@@ -21,7 +21,6 @@ from comesh.core.work_messages import (
     DocumentGiven,
     Fire,
     Fired,
-    Later,
     Letter,
     NotLeader,
 )
@@ -100,8 +99,6 @@ class Post:
             return
         if letter.version > serving.config.version:
             groups.hurry(letter.to, step)
-            later = Later(letter.to, serving.config.version, serving.settings.request_resend_ms)
-            self.post(Letter(None, None, None, serving.config.version, later), sender, step)
             return
         groups.hand_over(serving, letter, sender, step)
 

@@ -31,9 +31,7 @@ DOES = {
 }
 
 WAYS: dict[tuple[Role, Role], str] = {
-    (Role.INVITED, Role.FOLLOWER): "state of the proof flushed",
     (Role.INVITED, Role.SYNCING): "state of the proof flushed, and rank 0",
-    (Role.INVITED, Role.RETIRED): "another config was chosen",
     (Role.RECOVERING, Role.FOLLOWER): "state from a leader, for its nonce",
     (Role.RECOVERING, Role.ASKING): "no leader answers",
     (Role.FOLLOWER, Role.ASKING): "suspicion",

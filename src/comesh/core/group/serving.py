@@ -12,7 +12,7 @@ A `Serving` lives as long as its leadership: when that ends, so does everything 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from comesh.core.draws import Draws
@@ -20,7 +20,6 @@ from comesh.core.effects import Effect, Observation
 from comesh.core.events import DeviceAnswered, DeviceReported, Timer
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.journal import put_all
 from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, Gone, GroupRecord, Record
 from comesh.core.stamps import Ballot, Era, Fence, Stamp
@@ -219,9 +218,6 @@ class Serving:
         for part in self.parts.values():
             part.begin(step)
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step, part: str) -> None:
-        self.parts[part].on_letter(letter, sender, step)
-
     def on_timer(self, timer: Timer, step: Step) -> None:
         self._timers.pop(timer, None)
         self.parts[timer.part].on_timer(timer.what, timer.of, step)
@@ -265,11 +261,3 @@ class Serving:
         self._timers.clear()
         self._outward.clear()
         self._local.clear()
-
-
-def applied(records: Mapping[str, Record], entries: Iterable[Entry]) -> dict[str, Record]:
-    """Records with entries put in, in order."""
-    result = dict(records)
-    for entry in entries:
-        put_all(result, entry)
-    return result
