@@ -135,6 +135,10 @@ class Finder:
         recent = self._recent.pop(group, None) or ()
         return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MOST_TRIES]
 
+    def forget_letters(self) -> None:
+        """Send nothing again."""
+        self._recent.clear()
+
     def leader(self, group: GroupId) -> tuple[Fence, NodeId | None]:
         """What this node would tell somebody who asked the wrong one."""
         listing = self.listing(group)

@@ -202,8 +202,12 @@ class Groups:
             max(seats, key=lambda replica: replica.config.number).force(step)
 
     def on_unable(self, step: Step) -> None:
-        """Nothing can be written: nothing is promised, acknowledged or led until that is mended."""
+        """Nothing can be written: nothing is promised, acknowledged or led until that is mended.
+
+        Nor is anything said again: what the failed step meant to say was not said, for it was not written.
+        """
         self.unable = True
+        self.post_office.finder.forget_letters()
         self.on_leave(step)
 
     def on_able(self, image: Image, step: Step) -> None:
