@@ -126,7 +126,7 @@ class Hunter:
         self.strikes += 1
         world, machine = self._world, self._world.machines[node]
         for_ms = self._draws.between(*hunt.for_ms)
-        others = [name for name in sorted(members or world.machines) if name != node]
+        others = [name for name in sorted(members or world.topology.nodes) if name != node]
         match hunt.strike:
             case Strike.DARK:
                 self._dark(machine, for_ms)
