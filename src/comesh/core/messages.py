@@ -97,10 +97,12 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Exchange(_Message, frozen=True, tag=5):
-    """Compare all that we know, first by digest. answer: the digests are equal."""
+    """Compare all that we know, first by digest. answer: the digests are equal. members: the digest of the
+    members alone; where only notices differ, only they are sent."""
 
     digest: int
     answer: bool = False
+    members: int = 0
 
 
 class Page(_Message, frozen=True, tag=8):

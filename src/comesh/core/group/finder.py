@@ -12,6 +12,7 @@ import msgspec
 
 from comesh.core.group.config import Config
 from comesh.core.ids import Counter, GroupId, NodeId
+from comesh.core.membership.notices import QUIET
 from comesh.core.messages import Notice
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, Ballot, Fence
@@ -47,7 +48,7 @@ _decoder = msgspec.msgpack.Decoder(Listing)
 
 
 def notice_key(group: GroupId) -> str:
-    return "config/" + group
+    return QUIET + "config/" + group
 
 
 def listing_notice(config: Config, ballot: Ballot, leader: NodeId) -> tuple[str, int, bytes]:

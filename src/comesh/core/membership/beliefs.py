@@ -9,7 +9,7 @@ Rules:
 from comesh.core.effects import MemberChanged, NoticeLearned, Refused
 from comesh.core.events import Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
-from comesh.core.membership.notices import Board
+from comesh.core.membership.notices import Board, is_quiet
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.rumours import RumourQueue
 from comesh.core.membership.settings import MembershipSettings
@@ -83,8 +83,10 @@ class Beliefs:
 
     def learn_notice(self, notice: Notice, sender: NodeId | None, step: Step) -> str | None:
         """Take in a notice, from a peer or (sender None) from this node itself. Why not, or None."""
+        known = self.board.get(notice.key)
+        if known is notice and sender is not None:
+            return None  # what most messages bring
         if not self.board.is_news(notice):
-            known = self.board.get(notice.key)
             stale = sender is None and known is not None and known != notice
             return f"notice {notice.key!r} is there at version {known.version}" if stale and known else None
         why_not = self.board.why_not(notice)
@@ -93,7 +95,8 @@ class Beliefs:
                 step.observe(Refused(sender, why_not))
             return why_not
         self.board.put(notice)
-        self.queue.notices.put(notice.key, notice)
+        queue = self.queue.quiet if is_quiet(notice.key) else self.queue.notices
+        queue.put(notice.key, notice)
         if sender is not None:
             step.observe(NoticeLearned(notice.key, notice.version, notice.value))
         return None

@@ -72,6 +72,7 @@ MOST_COUNT = 1 << 62
 """No honest boot or refutation comes near it; a claim above it would leave the wire's range."""
 
 _WORD = (1 << 64) - 1
+_ASKING = (Ping, PingRequest, Exchange)
 
 
 class Medley:
@@ -156,7 +157,7 @@ class Medley:
             self._join(step)
 
     def on_message(self, event: MessageReceived, message: MembershipMessage, step: Step) -> None:
-        asks = isinstance(message, Ping | PingRequest | Exchange)
+        asks = isinstance(message, _ASKING)
         if self._listen(event.sender, event.incarnation, step, asks=asks):
             self._on_membership(self._roster.index[event.sender], event, message, step)
             self._spread_soon(step)
@@ -373,11 +374,19 @@ class Medley:
         if gone and (not partners or self._draws.chance(0.5)):
             partners = [self._draws.choice(gone)]
         for number in partners:
-            step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
+            step.send(
+                self._roster.ids[number],
+                self.incarnation,
+                Exchange(self._digest, False, self.beliefs.table.digest),
+            )
         if len(gone) > self.beliefs.table.living:
             self._exchange_soon(step)
         else:
             step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
+
+    def _send_exchange(self, number: int, step: Step) -> None:
+        exchange = Exchange(self._digest, members=self.beliefs.table.digest)
+        step.send(self._roster.ids[number], self.incarnation, exchange)
 
     def _exchange_soon(self, step: Step) -> None:
         """There is more to learn than can wait for the next regular comparison."""
@@ -389,7 +398,8 @@ class Medley:
         elif theirs.digest == self._digest:
             step.send(sender, self.incarnation, Exchange(theirs.digest, answer=True))
         else:
-            for page in pages(self.beliefs.table, self.beliefs.board):
+            whole = theirs.members != self.beliefs.table.digest
+            for page in pages(self.beliefs.table, self.beliefs.board, whole=whole):
                 step.send(sender, self.incarnation, page)
             self._exchange_soon(step)
 
@@ -410,7 +420,11 @@ class Medley:
         seeds = [self._roster.index[seed] for seed in self._seeds if seed in self._roster.index]
         others = [number for number in range(len(self._roster)) if number not in (self._number, *seeds)]
         for number in [*seeds, *self._draws.sample(others, JOIN_PARTNERS)]:
-            step.send(self._roster.ids[number], self.incarnation, Exchange(self._digest))
+            step.send(
+                self._roster.ids[number],
+                self.incarnation,
+                Exchange(self._digest, False, self.beliefs.table.digest),
+            )
         step.set_timer(JOIN, self._join_periods * self._settings.period_ms)
         self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
 

@@ -6,18 +6,26 @@ exchange brings what was missed.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 from comesh.core.draws import mix64
 from comesh.core.messages import Notice
 from comesh.core.selection.hashing import id_hash
 
+QUIET = "~"
+"""A key that begins so can wait: its notice rides on messages that are sent anyway, and is never gossiped by
+itself. What can be asked for, such as who leads a group, is like that."""
 MOST_NOTICES = 65_536
 MOST_VERSION = (1 << 63) - 1
 MOST_VALUE_BYTES = 1024
 MOST_KEY_CHARACTERS = 128
 
 _WORD = (1 << 64) - 1
+
+
+def is_quiet(key: str) -> bool:
+    return key.startswith(QUIET)
 
 
 class Board:
@@ -35,7 +43,11 @@ class Board:
 
     def is_news(self, notice: Notice) -> bool:
         known = self._notices.get(notice.key)
-        return known is None or (notice.version, notice.value) > (known.version, known.value)
+        if known is None:
+            return True
+        if known is notice or known.version > notice.version:
+            return False
+        return (notice.version, notice.value) > (known.version, known.value)
 
     def why_not(self, notice: Notice) -> str | None:
         """What is wrong with a notice, or None."""
@@ -57,6 +69,7 @@ class Board:
         self.digest = (self.digest + _summand(notice)) & _WORD
 
 
+@lru_cache(maxsize=4096)
 def _summand(notice: Notice) -> int:
     value = int.from_bytes(blake2b(notice.value, digest_size=8).digest(), "little")
     return mix64(id_hash("notice", notice.key) ^ mix64(notice.version ^ mix64(value)))

@@ -21,9 +21,9 @@ _Item = TypeVar("_Item")
 _NOTHING = Span("", "")
 
 
-def pages(table: Table, board: Board) -> Iterator[Page]:
+def pages(table: Table, board: Board, *, whole: bool = True) -> Iterator[Page]:
     """All that is known; at least one page."""
-    updates = list(table.updates())
+    updates = list(table.updates()) if whole else []
     notices = sorted(board, key=lambda notice: notice.key)
     members = _chunks(updates, MEMBERS_PER_PAGE)
     keyed = _chunks(notices, NOTICES_PER_PAGE)
@@ -33,7 +33,7 @@ def pages(table: Table, board: Board) -> Iterator[Page]:
         yield Page(
             tuple(members[number]) if number < len(members) else (),
             tuple(keyed[number]) if number < len(keyed) else (),
-            member_spans[number] if number < len(members) else _NOTHING,
+            member_spans[number] if whole and number < len(members) else _NOTHING,
             notice_spans[number] if number < len(keyed) else _NOTHING,
         )
 
@@ -43,10 +43,11 @@ def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
     told = {update.node: (update.incarnation, update.state) for update in theirs.members}
     posted = {notice.key: (notice.version, notice.value) for notice in theirs.notices}
     members: list[MemberUpdate] = [
-        update
-        for update in table.updates()
-        if theirs.member_span.has(update.node)
-        and (update.incarnation, update.state) > told.get(update.node, (NEVER, MemberState.ALIVE))
+        table.update(number)
+        for number, node in enumerate(table.roster.ids if theirs.member_span != _NOTHING else ())
+        if table.is_spoken_of(number)
+        and theirs.member_span.has(node)
+        and (table.incarnation(number), table.state(number)) > told.get(node, (NEVER, MemberState.ALIVE))
     ]
     notices: list[Notice] = [
         notice

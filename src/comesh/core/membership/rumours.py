@@ -3,6 +3,7 @@
 One rumour per subject: a newer one replaces the older and starts its count anew.
 """
 
+from itertools import islice
 from typing import Generic, TypeVar
 
 from comesh.core.messages import MemberUpdate, Notice, Rumours
@@ -62,39 +63,55 @@ class Waiting(Generic[_Item]):
         """The least-sent items; one that was sent `sends` times now is forgotten."""
         if not self._row_of:
             return ()
-        taken: list[tuple[int, str, _Item]] = []
-        for row, items in enumerate(self._rows):
-            for subject, item in items.items():
-                if len(taken) == count:
+        rows = self._rows
+        taken: list[tuple[int, list[tuple[str, _Item]]]] = []
+        for row, items in enumerate(rows):
+            if items:
+                some = list(items.items()) if len(items) <= count else list(islice(items.items(), count))
+                taken.append((row, some))
+                count -= len(some)
+                if not count:
                     break
-                taken.append((row, subject, item))
-        for row, subject, item in taken:
-            del self._rows[row][subject]
-            if row + 1 >= sends:
-                del self._row_of[subject]
+        told: list[_Item] = []
+        for row, some in taken:
+            before, after = rows[row], row + 1
+            if len(some) == len(before):
+                rows[row] = {}
+            else:
+                for subject, _ in some:
+                    del before[subject]
+            told += [item for _, item in some]
+            if after >= sends:
+                for subject, _ in some:
+                    del self._row_of[subject]
                 continue
-            if row + 1 == len(self._rows):
-                self._rows.append({})
-            self._rows[row + 1][subject] = item
-            self._row_of[subject] = row + 1
-        return tuple(item for _, _, item in taken)
+            if after == len(rows):
+                rows.append({})
+            rows[after].update(some)
+            self._row_of.update(dict.fromkeys([subject for subject, _ in some], after))
+        return tuple(told)
 
 
 class RumourQueue:
-    __slots__ = ("members", "notices")
+    __slots__ = ("members", "notices", "quiet")
 
     def __init__(self) -> None:
         self.members: Waiting[MemberUpdate] = Waiting()
         self.notices: Waiting[Notice] = Waiting()
+        self.quiet: Waiting[Notice] = Waiting()
+        """What only rides along: it alone makes no message."""
 
     def take(self, sends: int, first: MemberUpdate | None = None) -> Rumours:
         """What the next message carries; `first` is what its receiver must hear in any case."""
-        if first is None and not self:
+        if first is None and not self and not self.quiet:
             return NO_RUMOURS
         members = self.members.take(MOST_MEMBERS_PER_MESSAGE, sends)
         if first is not None and first not in members:
             members = (first, *members)
-        return Rumours(members, self.notices.take(MOST_NOTICES_PER_MESSAGE, sends))
+        notices = self.notices.take(MOST_NOTICES_PER_MESSAGE, sends)
+        if len(notices) < MOST_NOTICES_PER_MESSAGE:
+            notices += self.quiet.take(MOST_NOTICES_PER_MESSAGE - len(notices), sends)
+        return Rumours(members, notices)
 
     def __bool__(self) -> bool:
         return bool(self.members or self.notices)

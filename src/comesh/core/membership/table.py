@@ -120,6 +120,10 @@ class Table:
         """The entry as a rumour to tell."""
         return MemberUpdate(self.roster.ids[number], self.state(number), self.incarnation(number))
 
+    def is_spoken_of(self, number: int) -> bool:
+        """Anybody ever said anything of it."""
+        return bool(self._boot[number] or self._state[number])
+
     def updates(self) -> Iterator[MemberUpdate]:
         """All entries that anybody ever spoke of."""
         for number in range(len(self._state)):
