@@ -106,6 +106,7 @@ class Told:
         state: str = "serving",
         era: Era = FIRST_ERA,
         ledger: Ledger | None = None,
+        alone: bool = False,
     ) -> None:
         """A node tells that it leads, with the group's ledger or its own."""
         of = of or config()
@@ -113,7 +114,17 @@ class Told:
             self.ledgers[of.group] = ledger
         has = self.ledger(of.group)
         self.configs[of.group], self.ballots[of.group] = of, ballot
-        told = LeaderChanged(of.group, of, ballot, state, has.number, has.digest, era, records=has.snapshot())
+        told = LeaderChanged(
+            of.group,
+            of,
+            ballot,
+            state,
+            has.number,
+            has.digest,
+            era,
+            records=has.snapshot(),
+            alone=alone,
+        )
         self.checks.observe(at_ms, NodeId(node), told)
 
     def commit(self, at_ms: float, *records: Record, node: str = "n1", group: str = "g") -> None:

@@ -6,7 +6,8 @@
     ... world.run_until(end_ms); progress.judge(world.now_ms); checks.finish()
     checks.violations, checks.losses
 
-- `history`: promises 2 (one history) and 3 (inheritance); with `disks`, that committed means written by f+1
+- `history`: promises 2 (one history) and 3 (inheritance); with `disks`, that committed means written by f+1,
+  and with `elections`, that a loss was due
 - `runs`: promises 1 (safety) and 4 (no loss), and that an event or request fires once
 - `locks`: promise 6 (no stray command), from the devices' own log
 - `progress`: promise 5

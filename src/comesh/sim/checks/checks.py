@@ -13,6 +13,7 @@ from comesh.core.program import Program
 from comesh.core.stamps import RunId
 from comesh.sim.checks.chronicle import Chronicle
 from comesh.sim.checks.disks import Disks, Lacking, nobody
+from comesh.sim.checks.elections import Elections, Unfounded, nothing
 from comesh.sim.checks.history import Histories
 from comesh.sim.checks.lives import Lives, RunsSince, always
 from comesh.sim.checks.locks import Locks
@@ -37,6 +38,7 @@ class Checks:
         *,
         runs_since: RunsSince = always,
         lacking: Lacking = nobody,
+        unfounded: Unfounded = nothing,
         raises: bool = False,
     ) -> None:
         self.violations: list[Violation] = []
@@ -62,6 +64,7 @@ class Checks:
             genesis=genesis,
             runs_since=runs_since,
             lacking=lacking,
+            unfounded=unfounded,
         )
         self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
             Committed: self._on_committed,
@@ -72,15 +75,18 @@ class Checks:
     @classmethod
     def attach(cls, world: World, *programs: Program, raises: bool = False) -> "Checks":
         """Listen to a world, from before its first step on."""
+        elections = Elections(world.machines)
         checks = cls(
             world.devices.log,
             programs,
             runs_since=Lives(world).runs_since,
             lacking=Disks(world.machines).lacking,
+            unfounded=elections.unfounded,
             raises=raises,
         )
         world.observers.append(checks.observe)
         world.writers.append(checks.proposals.on_written)
+        world.writers.append(elections.on_written)
         return checks
 
     def observe(self, now_ms: float, node: NodeId, observation: Observation) -> None:

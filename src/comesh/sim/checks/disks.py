@@ -10,6 +10,7 @@ from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
 from comesh.core.ids import NodeId
 from comesh.core.journal import Image, KeptConfig
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
+from comesh.sim.disk import Disk
 from comesh.sim.machine import Machine
 
 Lacking = Callable[[Config, int, Ballot, int], list[NodeId]]
@@ -43,14 +44,20 @@ class Disks:
             return False
         machine = self._machines[seat.node]
         disk = machine.disk
-        sits = disk.initialised if seat.store == GENESIS_STORE else disk.store == seat.store
-        if not sits or disk.lost_power:
+        if not sits(seat, disk) or disk.lost_power:
             return True
         image = disk.image()
         kept = image.configs.get(mark)
         if kept is not None and (not kept.whole or _holds(kept, ballot, number)):
             return True
-        return _is_beyond(image, config)
+        return is_beyond(image, config)
+
+
+def sits(seat: Seat, disk: Disk) -> bool:
+    """The seat is this disk's; False: that one was lost, or never there."""
+    if seat.store == UNBOUND_STORE:
+        return False
+    return disk.initialised if seat.store == GENESIS_STORE else disk.store == seat.store
 
 
 def _holds(kept: KeptConfig, ballot: Ballot, number: int) -> bool:
@@ -59,7 +66,7 @@ def _holds(kept: KeptConfig, ballot: Ballot, number: int) -> bool:
     return kept.installed and kept.number >= number and accepted >= ballot
 
 
-def _is_beyond(image: Image, config: Config) -> bool:
+def is_beyond(image: Image, config: Config) -> bool:
     """It left the config behind: with a later one, or knowing of one."""
     tombstone = image.tombstones.get(config.group)
     if tombstone is not None and tombstone.number > config.number:

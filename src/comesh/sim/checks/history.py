@@ -8,7 +8,8 @@ successor, and nobody serves a config whose handoff was committed before it was 
 What comes late is judged by what its leader could know: one that was paused may tell its commits, or begin to
 serve, long after a higher ballot did, and must then fit the history below that ballot.
 
-A reported lossy election cuts the history back to what its leader has. That is a loss, not a violation.
+A reported lossy election cuts the history back to what its leader has. That is a loss, not a violation, if it
+was due (`elections`).
 """
 
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from comesh.core.records import Entry, Gone, HandoffRecord, Record
 from comesh.core.stamps import FIRST_ERA, Ballot, Era, Fence, RunId
 from comesh.sim.checks.chronicle import name_of
 from comesh.sim.checks.disks import Lacking, nobody
+from comesh.sim.checks.elections import Unfounded, nothing
 from comesh.sim.checks.lives import RunsSince, always
 from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.violation import Loss, Promise, Verdicts
@@ -88,8 +90,8 @@ class GroupHistory:
         self.era = FIRST_ERA
         self.reported: set[Era] = set()
         """Eras whose beginning was told."""
-        self.alone: set[int] = set()
-        """Configs in which an operator had one member go on without a quorum."""
+        self.alone: set[tuple[int, Ballot]] = set()
+        """Ballots of configs (by mark) in which an operator had one member go on without a quorum."""
         self.known: dict[int, Config] = {}
         self.ended: dict[int, Handoff] = {}
         self.servers: dict[tuple[int, Ballot], tuple[NodeId, float]] = {}
@@ -170,7 +172,7 @@ class GroupHistory:
 
 class Histories:
     """All groups. genesis: the nodes of the first configs, where they are known; runs_since: of which lives
-    there are; lacking: who has not written what is committed."""
+    there are; lacking: who has not written what is committed; unfounded: what is wrong with a loss."""
 
     def __init__(
         self,
@@ -181,10 +183,12 @@ class Histories:
         genesis: dict[GroupId, tuple[NodeId, ...]] | None = None,
         runs_since: RunsSince = always,
         lacking: Lacking = nobody,
+        unfounded: Unfounded = nothing,
     ) -> None:
         self._verdicts = verdicts
         self._proposals = proposals
         self._lacking = lacking
+        self._unfounded = unfounded
         self._followers = followers
         self._genesis = genesis or {}
         self._runs_since = runs_since
@@ -258,7 +262,7 @@ class Histories:
         self, at_ms: float, history: GroupHistory, told: Committed | LeaderChanged, mark: int
     ) -> None:
         """What is committed, or served, was written by f+1 members; what a group began with, by nobody."""
-        if not told.number or mark in history.alone:
+        if not told.number or (mark, told.ballot) in history.alone:
             return
         lacking = self._lacking(told.config, mark, told.ballot, told.number)
         if lacking:
@@ -278,14 +282,21 @@ class Histories:
         history = self._group(told.group)
         mark = history.mark_of(told.config)
         if told.state == "lossy":
-            history.reported.add(told.era)
-            if "operator" in told.why:
-                history.alone.add(mark)
+            self._lose(at_ms, history, told, mark)
             return
         if told.state in ("serving", "handing off"):
             self._begin(at_ms, node, history, told, mark)
         elif history.leader is not None and (history.leader.node, history.leader.mark) == (node, mark):
             history.leave(at_ms)
+
+    def _lose(self, at_ms: float, history: GroupHistory, told: LeaderChanged, mark: int) -> None:
+        """A loss is excused for its own reasons only; an operator needs none."""
+        history.reported.add(told.era)
+        if told.alone:
+            history.alone.add((mark, told.ballot))
+            return
+        for what in self._unfounded(told, mark):
+            self._broken(Promise.INHERITANCE, at_ms, history, what)
 
     def _begin(
         self, at_ms: float, node: NodeId, history: GroupHistory, told: LeaderChanged, mark: int

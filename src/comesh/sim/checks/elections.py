@@ -1,0 +1,133 @@
+"""Lossy elections: whether one was due, and whether it went on from the newest state that it could have.
+
+Members that are not whole meet nobody for sure, so an election among them may lose what was committed. That
+is the exception to inheritance, and therefore judged by itself, from the disks of the config's seats: f+1 of
+them must not be whole, as each was when it promised that ballot, and the state that the new era begins with
+is the newest of those whose promises it must have had.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from comesh.core.effects import LeaderChanged
+from comesh.core.group.config import Seat
+from comesh.core.ids import NodeId
+from comesh.core.journal import JournalRecord, KeptConfig, Promised
+from comesh.core.records import Record
+from comesh.core.stamps import Ballot
+from comesh.sim.checks.disks import is_beyond, sits
+from comesh.sim.machine import Machine
+
+KEPT_PROMISES: Final = 2000
+"""The last ones, of all members and configs; an election is over long before."""
+ERA_KEY: Final = "group"
+"""The record that an era begins with."""
+
+Unfounded = Callable[[LeaderChanged, int], list[str]]
+"""What is wrong with a lossy election of a config (and its mark)."""
+
+
+def nothing(_: LeaderChanged, __: int) -> list[str]:
+    """Where there are no disks."""
+    return []
+
+
+class Standing(NamedTuple):
+    """What a member had when it promised."""
+
+    whole: bool
+    state: KeptConfig
+
+
+class Elections:
+    def __init__(self, machines: Mapping[str, Machine]) -> None:
+        self._machines = machines
+        self._promised: OrderedDict[tuple[int, Ballot, NodeId], Standing] = OrderedDict()
+
+    def on_written(self, at_ms: float, node: NodeId, record: JournalRecord) -> None:
+        if not isinstance(record, Promised):
+            return
+        kept = self._machines[node].disk.image().configs.get(record.mark)
+        if kept is not None and kept.promised == record.ballot:
+            self._promised[record.mark, record.ballot, node] = Standing(kept.whole, kept)
+            while len(self._promised) > KEPT_PROMISES:
+                self._promised.popitem(last=False)
+
+    def unfounded(self, told: LeaderChanged, mark: int) -> list[str]:
+        wrong = []
+        config = told.config
+        whole = [seat.node for seat in config.seats if self._is_whole(seat, told, mark)]
+        if len(config.seats) - len(whole) < config.quorum:
+            names = ", ".join(whole)
+            wrong.append(f"ballot {told.ballot} of {config.group} is lossy, but {names} are whole")
+        better = self._better(told, mark)
+        if better:
+            era = f"the era of ballot {told.ballot} of {config.group}"
+            wrong.append(f"{era} begins at {told.number}, {better}")
+        return wrong
+
+    def _is_whole(self, seat: Seat, told: LeaderChanged, mark: int) -> bool:
+        """It sits, and lost nothing: as it promised this ballot, or else as it is now."""
+        disk = self._machines[seat.node].disk
+        if not sits(seat, disk):
+            return False
+        standing = self._promised.get((mark, told.ballot, seat.node))
+        if standing is not None:
+            return standing.whole
+        if disk.lost_power:
+            return False
+        image = disk.image()
+        kept = image.configs.get(mark)
+        if kept is None:
+            return is_beyond(image, told.config)
+        return kept.installed and kept.whole
+
+    def _better(self, told: LeaderChanged, mark: int) -> str:
+        """Who has more than the era begins with, and must have been heard.
+
+        A leader chooses among f+1 promises or more, its own included. Which ones reached it in time nobody
+        else knows, so it is held to the best of those f+1 that have the least.
+        """
+        began = {record.key: record for record in told.records if record.key != ERA_KEY}
+        states = self._states(told, mark)
+        promised = sum((mark, told.ballot, seat.node) in self._promised for seat in told.config.seats)
+        served = [
+            _newness(kept)
+            for kept in states.values()
+            if kept.number + 1 == told.number and _without_era(kept) == began
+        ]
+        if not served:
+            gone = promised > len(states)  # with its disk, after it gave its state
+            return "" if gone else "with a state that nobody had who promised it"
+        nodes = sorted(states, key=lambda node: _newness(states[node]), reverse=True)
+        heard = {*nodes[promised - told.config.quorum :], told.config.nodes[told.ballot.rank]}
+        for node in nodes:
+            if node in heard and _newness(states[node]) > max(served):
+                kept = states[node]
+                return f"but {node}, who promised it, has {kept.number} of ballot {kept.accepted}"
+        return ""
+
+    def _states(self, told: LeaderChanged, mark: int) -> dict[NodeId, KeptConfig]:
+        """Of those who promised this ballot: what they have; of its leader, which went on: what it had."""
+        states: dict[NodeId, KeptConfig] = {}
+        for rank, seat in enumerate(told.config.seats):
+            disk = self._machines[seat.node].disk
+            standing = self._promised.get((mark, told.ballot, seat.node))
+            if standing is None or not sits(seat, disk):
+                continue
+            if rank == told.ballot.rank:
+                states[seat.node] = standing.state
+                continue
+            kept = disk.image().configs.get(mark)
+            if kept is not None and kept.promised == told.ballot:
+                states[seat.node] = kept
+        return states
+
+
+def _newness(kept: KeptConfig) -> tuple[Ballot, int]:
+    return (kept.accepted, kept.number)
+
+
+def _without_era(kept: KeptConfig) -> dict[str, Record]:
+    return {key: record for key, record in kept.records.items() if key != ERA_KEY}
