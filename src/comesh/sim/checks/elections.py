@@ -70,7 +70,7 @@ class Elections:
     def _is_whole(self, seat: Seat, told: LeaderChanged, mark: int) -> bool:
         """It sits, and lost nothing: as it promised this ballot, or else as it is now."""
         disk = self._machines[seat.node].disk
-        if not sits(seat, disk):
+        if not sits(seat, disk) or self._is_copied(seat.node):
             return False
         standing = self._promised.get((mark, told.ballot, seat.node))
         if standing is not None:
@@ -82,6 +82,10 @@ class Elections:
         if kept is None:
             return is_beyond(image, told.config)
         return kept.installed and kept.whole
+
+    def _is_copied(self, node: NodeId) -> bool:
+        """A process from a copy of its card speaks for the node, as a stranger to its seats."""
+        return any(machine.node_id == node and name != node for name, machine in self._machines.items())
 
     def _better(self, told: LeaderChanged, mark: int) -> str:
         """Who has more than the era begins with, and must have been heard.
