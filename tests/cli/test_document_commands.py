@@ -158,3 +158,38 @@ def test_mistakes_are_shown_before_warnings_when_there_are_too_many(tmp_path: Pa
         assert "... and 100 more\nmore were not looked for\n" in checked.stderr
     assert checked.stdout == ""
     assert json.loads(runner.invoke(app, ["validate", "--json", str(file)]).stdout)["complete"] is False
+
+
+UNDOING = """\
+nodes: {a: {place: [0m, 0m]}}
+settings: {f: 0}
+devices:
+  lamp: {place: [1m, 0m], readings: {on: bool}, commands: {light: {sets: {on: true}}}}
+routines:
+  careful:
+    every: 1m
+    undo: true
+    do: [{device: lamp, command: light}]
+  plain:
+    every: 1m
+    do: [{device: lamp, command: light}]
+"""
+UNDO_NOTE = "8: routines.careful.undo: undo is not carried out yet: a failed run leaves devices as they are"
+
+
+def test_undo_is_told_to_be_not_carried_out_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "undoing.yaml"
+    file.write_text(UNDOING)
+    checked = runner.invoke(app, ["validate", str(file)])
+    assert checked.exit_code == 0
+    assert [line for line in checked.stdout.splitlines() if "undo" in line and "note:" in line] == [
+        f"note: {file}:{UNDO_NOTE}"
+    ]
+    piped = json.loads(runner.invoke(app, ["validate", "-", "--json"], input=UNDOING).stdout)
+    assert f"<standard input>:{UNDO_NOTE}" in piped["notes"]
+
+
+def test_without_undo_nothing_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "plain.yaml"
+    file.write_text(UNDOING.replace("    undo: true\n", ""))
+    assert json.loads(runner.invoke(app, ["validate", str(file), "--json"]).stdout)["notes"] == []

@@ -4,9 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from comesh.cli.terminal import Exit, err
+from comesh.deployment.checks.unbuilt import undo_notes
 from comesh.deployment.load import Outcome, load, load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.tree import MAX_BYTES
@@ -32,8 +34,17 @@ def read_deployment(file: Path) -> Deployment:
 def read_outcome(file: Path) -> Outcome:
     """What there is to say about the document in a file, or on standard input for `-`."""
     if str(file) == STANDARD_INPUT:
-        return load_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<standard input>")
-    return load(file)
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        return _with_notes(load_bytes(data, "<standard input>"), data)
+    outcome = load(file)
+    return outcome if outcome.deployment is None else _with_notes(outcome, file.read_bytes())
+
+
+def _with_notes(outcome: Outcome, data: bytes) -> Outcome:
+    if outcome.deployment is None:
+        return outcome
+    more = undo_notes(outcome.deployment, data, outcome.file)
+    return msgspec.structs.replace(outcome, notes=(*outcome.notes, *more))
 
 
 def show_problems(outcome: Outcome) -> None:
