@@ -63,9 +63,12 @@ class Election:
                 self._on_answer(rank, body, step)
             case Promise() if self._replica.role is Role.CLAIMING and body.ballot == self.ballot:
                 self._promises[rank] = body
+                self._lost.pop(rank, None)
                 self._count(step)
 
     def on_stranger(self, rank: int, step: Step) -> None:
+        if rank in self._would or rank in self._promises:
+            return  # a stranger has its name, but it spoke itself
         self._lost[rank] = None
         if self._replica.role is Role.ASKING:
             self._consider(step)
@@ -82,6 +85,7 @@ class Election:
                 replica.follow(step)
             return
         self._would[rank] = answer.whole
+        self._lost.pop(rank, None)
         if answer.able and rank < replica.rank and not self._deferred:
             self._deferred = True
             wait_ms = 2 * replica.far_round_trip_ms + DEFER_PER_RANK_MS * replica.rank
