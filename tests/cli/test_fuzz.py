@@ -154,6 +154,26 @@ def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert f"{done} seeds: " in output
 
 
+def test_ctrl_c_while_processes_still_start_is_a_quiet_stop(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from comesh.cli.main import main; main()", "fuzz", "--seeds", "1-500"]
+    process = subprocess.Popen(
+        [*command, "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / ".comesh-fuzz.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    output, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130, output + complaints
+    assert complaints == "stopping: seeds under way are finished first; Ctrl-C again: at once\n"
+
+
 def test_a_broken_promise_prints_its_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leadership, "_count", commit_alone)
     code, output = run("--seeds", "3", "--jobs", "1")

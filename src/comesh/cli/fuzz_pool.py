@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context, resource_tracker
 from types import FrameType
 
 from comesh.cli.fuzz_findings import Finding
@@ -60,14 +61,15 @@ def findings(
         return
     left = iter(seeds)
     under_way: set[Future[Finding]] = set()
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
         while True:
             while len(under_way) < 2 * jobs and not over():
                 following = next(left, None)
                 if following is None:
                     break
-                under_way.add(pool.submit(run, following))
+                with _deaf_children():
+                    under_way.add(pool.submit(run, following))
             if over():
                 under_way = {future for future in under_way if not future.cancel()}
             if not under_way:
@@ -85,6 +87,16 @@ def findings(
                 child.terminate()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; only the first one is to act on it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes that start here never hear Ctrl-C, not even while they import.
+
+    It reaches all processes of a terminal, and only the first one is to act on it. What is blocked is
+    inherited; here it is heard again afterwards.
+    """
+    resource_tracker.ensure_running()  # Where it starts only now, it would let interrupts through again.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
