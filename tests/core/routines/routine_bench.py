@@ -197,12 +197,12 @@ class Bench:
         act(step)
         while (letter := self.serving.take_local()) is not None:
             if isinstance(letter.body, ToRoutines):
-                self.serving.on_letter(letter, self.around.own, step, "routines")
+                self.serving.parts["routines"].on_letter(letter, self.around.own, step)
                 continue
             self.said.append((OWN, letter.body))
             for body in self.at_home(letter.body):
                 answer = Letter(OWN, OWN, self.serving.fence, 1, body)
-                self.serving.on_letter(answer, self.around.own, step, "routines")
+                self.serving.parts["routines"].on_letter(answer, self.around.own, step)
         entry = self.serving.seal()
         if entry is not None:
             self._open_entries.append(entry)
@@ -238,7 +238,7 @@ class Bench:
             letter = Letter(OWN, None, None, self.program.version, body)
         else:
             letter = Letter(OWN, GroupId(group), by, version or self.program.version, body)
-        self.step(lambda step: self.serving.on_letter(letter, SOMEBODY, step, "routines"))
+        self.step(lambda step: self.serving.parts["routines"].on_letter(letter, SOMEBODY, step))
 
     def wait(self, ms: float) -> None:
         """Let time pass; timers fire in order."""

@@ -134,7 +134,7 @@ class Group:
         if self.deposed is not None and self.town.draws.chance(0.3):
             leader = self.deposed
         part = "devices" if isinstance(letter.body, ToDevices) else "routines"
-        leader.step(lambda step: leader.serving.on_letter(letter, SOMEBODY, step, part))
+        leader.step(lambda step: leader.serving.parts[part].on_letter(letter, SOMEBODY, step))
 
     @property
     def era(self) -> Era:
@@ -215,7 +215,7 @@ class Leader:
         while self.serving.has_work:
             while (letter := self.serving.take_local()) is not None:
                 part = "devices" if isinstance(letter.body, ToDevices) else "routines"
-                self.serving.on_letter(letter, self.own, step, part)
+                self.serving.parts[part].on_letter(letter, self.own, step)
             entry = self.serving.seal()
             if entry is not None:
                 self.proposed += 1
@@ -332,8 +332,8 @@ def test_every_run_ends_and_none_overlap(seed: int, lossy: bool) -> None:
         group = town.groups[made.group_of_routine[name]]
         letter = Letter(group.name, None, None, 1, Fire(name, f"q{fired}"))
         group.leader.step(
-            lambda step, group=group, letter=letter: group.leader.serving.on_letter(
-                letter, SOMEBODY, step, "routines"
+            lambda step, group=group, letter=letter: group.leader.serving.parts["routines"].on_letter(
+                letter, SOMEBODY, step
             )
         )
         fired += 1
