@@ -14,7 +14,8 @@ from comesh.core.group.groups import Groups
 from comesh.core.group.replica import Replica
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.node import Node
-from comesh.sim.checks import Checks, Violation
+from comesh.sim.checks import Checks, Promise, Violation
+from comesh.sim.checks.runs import LiveRun
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Process
 from comesh.sim.simulation import Simulation
@@ -25,7 +26,7 @@ from comesh.sim.world import World
 PROGRESS_MS = 60_000.0
 """Within this long of the last fault every group serves, and every run that waits starts."""
 SETTLED_MS = 12_000.0
-"""The quiet phase ends this long after the last group came to be served; then runs are judged."""
+"""The quiet phase ends this long after the last group came to be served, once nothing is left to be done."""
 OPERATOR_MS = 20_000.0
 """A group without a quorum that nobody serves for so long after the last fault gets an operator."""
 SLICE_MS = 2000.0
@@ -95,15 +96,17 @@ class Swarm:
         self._start_all()
         progress = checks.progress(PROGRESS_MS)
         progress.begin(world.now_ms)
-        served_ms: float | None = None
+        settled_ms: float | None = None
         while world.now_ms < BREAKING_MS + QUIET_MS and not checks.violations:
             self.simulation.run(seconds=SLICE_MS / 1000)
             progress.judge(world.now_ms)
             self._recover_lost()
-            if served_ms is None and self.settled():
-                served_ms = world.now_ms
-            if served_ms is not None and world.now_ms >= served_ms + SETTLED_MS:
+            if settled_ms is None and self.settled():
+                settled_ms = world.now_ms
+            if settled_ms is not None and world.now_ms >= settled_ms + SETTLED_MS and self.rests():
                 break
+        else:
+            self._tell_restless()
         checks.finish()
         return Verdict(
             seed=self.case.seed,
@@ -158,9 +161,26 @@ class Swarm:
 
     def settled(self) -> bool:
         """Every group is served, and nothing that waited at the end of the faults still does."""
+        return not self._unserved() and all(run.since_ms > BREAKING_MS for run in self._live())
+
+    def rests(self) -> bool:
+        """Every group is served, and no run is left: what fires has long stopped."""
+        return not self._unserved() and not self._live()
+
+    def _tell_restless(self) -> None:
+        """The quiet phase never came to rest."""
+        stuck = [f"nobody serves {group}" for group in sorted(self._unserved())]
+        stuck += [f"{live.run} is live" for live in self._live()]
+        if stuck and not self.checks.violations:
+            what = f"at the end of the quiet phase {', '.join(stuck)}"
+            self.checks.broken(Promise.PROGRESS, self.world.now_ms, what)
+
+    def _unserved(self) -> set[GroupId]:
         served = {group for _, groups in self._groups() for group in groups.served}
-        live = [run for runs in self.checks.runs.live.values() for run in runs.values()]
-        return served >= set(self.program.plan.genesis) and all(run.since_ms > BREAKING_MS for run in live)
+        return set(self.program.plan.genesis) - served
+
+    def _live(self) -> list[LiveRun]:
+        return [run for runs in self.checks.runs.live.values() for run in runs.values()]
 
 
 def run_seed(seed: int) -> Verdict:

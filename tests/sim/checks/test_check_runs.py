@@ -344,6 +344,17 @@ def test_a_run_that_fires_in_the_quiet_has_its_own_time() -> None:
     assert len(told.promises) == 1, "what waits behind it is not told as well"
 
 
+def test_what_waits_for_nobody_must_start() -> None:
+    told = fired()
+    waits = by_hand(A, A2, requests=(("q", A), ("q2", A2)))
+    told.commit(5.0, waits, run(A, Stage.ACQUIRING_LOCKS))
+    progress = quiet(told)
+    told.commit(900.0, ended(A, A2), gone(A))
+    assert progress.judge(1900.0)
+    assert not progress.judge(1901.0)
+    assert [violation.what for violation in told.checks.violations] == [f"{A2} is waiting since 0.900 s"]
+
+
 def optimistic(one: RunId) -> Told:
     told = fired()
     record = run(one, Stage.ACQUIRING_LOCKS)

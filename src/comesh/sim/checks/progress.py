@@ -2,8 +2,9 @@
 
 `begin` when the last fault is over, `judge` as often as one likes from then on. A run has the bound for
 getting its locks, the time of its commands and the bound for executing, and the bound again for releasing. A
-firing that waits for the run before it is judged from when its own turn comes. An optimistic run may be
-refused for as long as others want its devices; it is judged only once nobody else had them for that time.
+firing that waits for the run before it is judged from when its own turn comes: its routine has no run. An
+optimistic run may be refused for as long as others want its devices; it is judged only once nobody else had
+them for that time.
 """
 
 from collections.abc import Iterable
@@ -53,8 +54,10 @@ class Progress:
             if since_ms is not None and now_ms - max(since_ms, self._begun_ms) > self._bound_ms:
                 self._tell(now_ms, group, f"nobody serves {group} since {since_ms / 1000:.3f} s")
         for of_group in self._runs.live.values():
+            busy = {live.run.routine for live in of_group.values() if live.stage is not None}
             for live in of_group.values():
-                allowed_ms = self._allowed_ms(live)
+                waits = live.stage is None and live.run.routine in busy
+                allowed_ms = None if waits else self._allowed_ms(live)
                 if allowed_ms is None or now_ms - max(live.since_ms, self._begun_ms) <= allowed_ms:
                     continue
                 if not self._may_be_refused(live, now_ms - allowed_ms):
@@ -71,14 +74,8 @@ class Progress:
         # Nobody dies in a quiet phase, so who is dead now was so when it began.
         return None if self._runs_since(leader.node, leader.since_ms) else leader.since_ms
 
-    def _allowed_ms(self, live: LiveRun) -> float | None:
-        match live.stage:
-            case None:
-                return None
-            case Stage.EXECUTING:
-                return self._bound_ms + live.budget_ms
-            case Stage.ACQUIRING_LOCKS | Stage.RELEASING_LOCKS:
-                return self._bound_ms
+    def _allowed_ms(self, live: LiveRun) -> float:
+        return self._bound_ms + (live.budget_ms if live.stage is Stage.EXECUTING else 0.0)
 
     def _may_be_refused(self, live: LiveRun, since_ms: float) -> bool:
         optimistic = live.stage is Stage.ACQUIRING_LOCKS and live.strategy is Strategy.OPTIMISTIC
@@ -92,6 +89,6 @@ class Progress:
     def _tell_run(self, now_ms: float, live: LiveRun) -> None:
         if live.run not in self._told:
             self._told.add(live.run)
-            stage = "" if live.stage is None else live.stage.name
+            stage = "waiting" if live.stage is None else live.stage.name
             what = f"{live.run} is {stage} since {live.since_ms / 1000:.3f} s"
             self._verdicts.broken(Promise.PROGRESS, now_ms, what, runs=(live.run,), devices=live.devices)

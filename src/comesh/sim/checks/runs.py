@@ -45,7 +45,7 @@ class LiveRun:
         self.stage: Stage | None = None
         self.strategy: Strategy | None = None
         self.since_ms = at_ms
-        """When it entered its stage."""
+        """When it entered its stage; of one that waits, when its turn may last have come."""
         self.devices: tuple[DeviceId, ...] = ()
         self.budget_ms = 0.0
         """How long its commands may take together."""
@@ -236,6 +236,9 @@ class Runs:
             return
         self._stop(run, group)
         left = self.live.get(group, {}).pop(run, None)
+        for other in self.live.get(group, {}).values():
+            if other.stage is None and other.run.routine == run.routine:
+                other.since_ms = at_ms
         if run in self._ended:
             return
         released = left is not None and left.stage is Stage.RELEASING_LOCKS
