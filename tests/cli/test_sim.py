@@ -37,6 +37,16 @@ def test_a_shape_with_crashes() -> None:
     assert "Ping" in text
 
 
+def test_without_a_terminal_progress_is_told_in_lines_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("comesh.cli.sim_run.PLAIN_S", 0.0)
+    result = CliRunner().invoke(app, [*SMALL, "--membership-only", "--json"])
+    assert result.exit_code == 0
+    assert "\n15 s of 30 s simulated\n" in result.stderr
+    json.loads(result.stdout)
+
+
 def test_json_and_the_seed() -> None:
     def report(*more: str) -> dict[str, object]:
         told = json.loads(run(*SMALL, "--json", *more))

@@ -71,7 +71,7 @@ _Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share that ar
 _Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share held up on the way.")]
 _SkewMs = Annotated[float, typer.Option(min=0.0, max=_MOST_MS, help="Clocks are off by up to this.")]
 _DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Clocks drift by up to this.")]
-_Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other.")]
+_Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other, and stay down.")]
 _Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
 _Random = Annotated[
     list[str] | None,

@@ -1,5 +1,7 @@
 """One run of `comesh sim`, with everything that watches it."""
 
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,9 @@ from comesh.sim.report import Report
 from comesh.sim.simulation import Simulation
 from comesh.sim.trace import Trace
 from comesh.sim.world import WorldSettings
+
+PLAIN_S = 10.0
+"""Between two lines of progress where there is no terminal."""
 
 
 class Outputs(NamedTuple):
@@ -57,16 +62,11 @@ def run(mesh: Mesh, settings: WorldSettings, schedule: Schedule, outputs: Output
         judge = Checks.attach(world, program) if way.checks and program is not None else None
         protocol = None if program is None else ProtocolWatch(world, program.plan.genesis, way.follow)
         watch = GroupWatch(world, None if program is None else LiveGroups(world, program.plan))
-        bar = None
-        if err.is_terminal:
-            columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
-            bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
-            bar.add_task("", total=way.run_ms)
+        tell = _progress(stack, way.run_ms)
 
         def each_second(now_ms: float) -> None:
             watch.look()
-            if bar is not None:
-                bar.update(bar.task_ids[0], completed=now_ms)
+            tell(now_ms)
 
         simulation.run(seconds=way.run_ms / 1000, progress=each_second)
         if judge is not None:
@@ -79,3 +79,21 @@ def run(mesh: Mesh, settings: WorldSettings, schedule: Schedule, outputs: Output
             splits=watch.splits(),
             protocol=None if protocol is None else protocol.report(judge),
         )
+
+
+def _progress(stack: ExitStack, run_ms: float) -> Callable[[float], None]:
+    """Tells how far a run is: as a bar in a terminal, else as a line now and then."""
+    if err.is_terminal:
+        columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+        bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))
+        task = bar.add_task("", total=run_ms)
+        return lambda now_ms: bar.update(task, completed=now_ms)
+    told_s = time.monotonic()
+
+    def line(now_ms: float) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= PLAIN_S:
+            told_s = time.monotonic()
+            err.print(f"{now_ms / 1000:.0f} s of {run_ms / 1000:g} s simulated")
+
+    return line
