@@ -1,13 +1,17 @@
 """`comesh sim --write-faults`: the schedule that was run, to read, to cut down, to replay."""
 
 import json
+import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
 from comesh.cli.outputs import FAULTS_HEADER
 from comesh.sim.random_faults import FaultClass
+
+ROOT = Path(__file__).parents[2]
 
 SMALL = ["sim", "--devices", "30", "--minutes", "1", "--loss", "0.02"]
 
@@ -64,3 +68,35 @@ def test_presses_are_drawn_where_there_are_buttons() -> None:
     result = CliRunner().invoke(app, [*SMALL, "--random", "press=20"])
     assert result.exit_code == 0
     assert "this mesh has no event devices" in result.stderr
+
+
+def test_the_schedule_of_the_docs_runs_as_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "simulator.md").read_text()
+    [schedule] = re.findall(r"```yaml\n(faults:\n.*?)```", page, re.DOTALL)
+    assert "`comesh sim examples/office.yaml --faults schedule.yaml`" in page
+    (tmp_path / "schedule.yaml").write_text(schedule)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    told = json.loads(
+        run("sim", "examples/office.yaml", "--faults", "schedule.yaml", "--minutes", "3", "--json")
+    )
+    assert len(told["faults"]) == schedule.count("fault: ")
+    assert told["protocol"]["violations"] == []
+
+
+def test_a_wrong_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    office = str(ROOT / "examples" / "office.yaml")
+    file.write_text("- {fault: crash, at: 1s, node: n03}\n")
+    told = run("sim", office, "--faults", str(file), code=2)
+    assert "unknown node 'n03'; known: gateway_east, gateway_middle, gateway_west, panel_east" in told
+    file.write_text("- {fault: power-loss, at: 1s, domain: moon}\n")
+    assert "'moon'; known: *, battery, core, east_riser, west_riser" in run(
+        "sim", office, "--faults", str(file), code=2
+    )
+    file.write_text("- {fault: device-down, at: 1s, device: zz}\n")
+    assert re.search(
+        r"'zz'; known: (\w+, ){11}\w+ and 33 more", run("sim", office, "--faults", str(file), code=2)
+    )
+    file.write_text("- {fault: crash, at: 1s, node: panel_wst}\n")
+    assert "known:" not in run("sim", office, "--faults", str(file), code=2), "it says which was meant"

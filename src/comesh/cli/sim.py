@@ -4,6 +4,7 @@ The mesh is that of a deployment document, or one of the paper's shapes with the
 follows from the seed: the same command gives the same run.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -32,6 +33,7 @@ _MOST_REACH_M = 1_000_000.0
 """Everything: places are at most 100 km from the origin on each axis."""
 _MOST_MS = 86_400_000.0
 """A day, of a hop or of a clock that is off."""
+_MOST_NAMES = 12
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
@@ -182,7 +184,7 @@ def _simulate(
         schedule += _drawn(mesh, breaking.drawn, way.run_ms, way.seed)
         return run(mesh, settings, schedule, outputs, way), schedule
     except ScheduleError as error:
-        fail(_located(error, breaking.file, written))
+        fail(_located(error, breaking.file, written) + _known(error, mesh.topology))
     except OSError as error:
         fail(f"cannot write {error.filename or outputs.trace}: {error.strerror}")
 
@@ -253,6 +255,20 @@ def _located(error: ScheduleError, file: Path | None, written: FaultsFile) -> st
     if file is None or error.fault is not None:
         return str(error)
     return f"{file}:{error.line}: {error}" if error.line else f"{file}: {error}"
+
+
+def _known(error: ScheduleError, topology: Topology) -> str:
+    """The names that a wrong one could have been, unless the error says already which was meant."""
+    unknown = re.search(r": unknown (node|device|power domain) '[^']*'$", str(error))
+    if unknown is None:
+        return ""
+    names: list[str] = {
+        "node": [*sorted(topology.nodes)],
+        "device": [*sorted(topology.devices)],
+        "power domain": ["*", *sorted(topology.power_domains)],
+    }[unknown[1]]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"; known: {', '.join(names[:_MOST_NAMES])}{more}" if names else ""
 
 
 def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Schedule:
