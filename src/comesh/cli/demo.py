@@ -17,7 +17,7 @@ from rich.live import Live
 
 from comesh.cli.demo_view import Log, screen
 from comesh.cli.documents import read_deployment
-from comesh.cli.terminal import Exit, fail, out
+from comesh.cli.terminal import Exit, fail, number, out
 from comesh.core.draws import Draws
 from comesh.core.effects import LeaderChanged, Observation, RunTraced
 from comesh.core.ids import GroupId, NodeId, RoutineId
@@ -199,9 +199,9 @@ class Stage:
 
 
 def _opening(building: Building) -> Chapter:
-    count = len(building.plan.nodes)
+    count, clusters = len(building.plan.nodes), len(building.plan.clusters)
     return Chapter(
-        f"{count} nodes start; {len(building.plan.clusters)} clusters of devices get their groups",
+        f"all start: {number(count, 'node')}, {number(clusters, 'cluster')} of devices, each with its group",
         (),
         f"all {count} run and know of each other, and every group serves",
         lambda: len(building.running()) == count and building.agrees() and _all_serve(building),
@@ -230,8 +230,9 @@ def _story(building: Building, draws: Draws) -> Iterator[Chapter]:
         yield _loss(building, lost, (PowerLoss(at_ms=0, domain=domain),), nodes)
         yield _return(building, f"the power of {domain} is back", (PowerBack(at_ms=0, domain=domain),))
     side, cut = _cut_in_two(building)
+    rest = len(building.plan.nodes) - len(side)
     yield Chapter(
-        f"the mesh is cut: {len(side)} nodes in the west, {len(building.plan.nodes) - len(side)} in the east",
+        f"the mesh is cut: {number(len(side), 'node')} in the west, {rest} in the east",
         (cut,),
         "each side knows that the other is out of reach; each group serves on the side of its majority",
         lambda: (

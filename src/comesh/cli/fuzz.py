@@ -17,7 +17,7 @@ from comesh.cli.fuzz_findings import RUN, Broken, Finding, SwarmKind, replay_of
 from comesh.cli.fuzz_shrink import replay_case, shrink_seed
 from comesh.cli.fuzz_state import State, is_state
 from comesh.cli.outputs import Force, check_output
-from comesh.cli.terminal import Exit, err, fail, out, print_json
+from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 
 CORES = os.cpu_count() or 1
 STATE = Path(".comesh-fuzz.json")
@@ -32,7 +32,7 @@ _StateFile = Annotated[Path, typer.Option(metavar="FILE", help="Where what was d
 _Membership = Annotated[bool, typer.Option("--membership", help="The swarm of membership alone, no groups.")]
 _Verbose = Annotated[bool, typer.Option(help="What each seed drew, and the history of what broke.")]
 _Shrink = Annotated[
-    int | None, typer.Option(metavar="SEED", help="Find a smaller case that breaks the same promise.")
+    str | None, typer.Option(metavar="SEED", help="Find a smaller case that breaks the same promise.")
 ]
 _Write = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Where --shrink writes it; left out: fuzz-seed-SEED.json.")
@@ -58,6 +58,7 @@ def fuzz(
     """Draw meshes, routines and faults from seeds, and check that what was promised holds.
 
     Ends with 0 if every promise held, with 1 if not; each failing seed prints the command that replays it.
+    Ctrl-C ends it with 130, after the seeds under way; --resume goes on from there.
     """
     if sum(given is not None for given in (seeds, minutes, shrink, replay)) != 1:
         fail("say one of --seeds A-B, --minutes M, --shrink SEED, --replay FILE")
@@ -66,7 +67,7 @@ def fuzz(
         if membership:
             fail("--membership: only seeds of groups are shrunk; replay one with --seeds A-A --verbose")
         if shrink is not None:
-            shrink_seed(shrink, write, force=force, json=json)
+            shrink_seed(_seed(shrink), write, force=force, json=json)
         if replay is not None:
             replay_case(replay, json=json)
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -98,7 +99,8 @@ def _run(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     if resume:
         if state.dropped:
-            err.print(f"{state.dropped} results of other code do not count")
+            do = "does" if state.dropped == 1 else "do"
+            err.print(f"{number(state.dropped, 'result')} of other code {do} not count")
         for seed, finding in sorted(state.found.items()):
             if not isinstance(wanted, range) or seed in wanted:
                 tally.resumed += 1
@@ -120,8 +122,14 @@ def _run(
             teller.tell(finding)
             if progress.disable and not teller.quiet and time.monotonic() - told_s > PLAIN_S:
                 told_s = time.monotonic()
-                err.print(f"{tally.seeds} seeds{'' if total is None else f' of {total}'}{broken}")
+                err.print(f"{number(tally.seeds, 'seed')}{'' if total is None else f' of {total}'}{broken}")
         return stopping.asked and tally.seeds != total
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        fail(f"--shrink {text}: expected the number of a seed that breaks a promise, such as 42")
+    return int(text)
 
 
 def _parse(seeds: str) -> range:
@@ -267,7 +275,7 @@ def _conclude(tally: Tally, *, stopped: bool, json: bool) -> NoReturn:
 def _show(summary: Summary) -> None:
     before = f" ({summary.resumed} of them before)" if summary.resumed else ""
     out.print(
-        f"{summary.seeds} seeds{before}: {len(summary.broken)} with a broken promise; "
+        f"{number(summary.seeds, 'seed')}{before}: {len(summary.broken)} with a broken promise; "
         f"longest quiet phase until all was well {summary.longest_quiet_s:.0f} s"
     )
     for failure in summary.broken:
@@ -277,7 +285,8 @@ def _show(summary: Summary) -> None:
         f"CPU per seed: median {cpu_s.median:.2f} s, 95 % within {cpu_s.percentile_95:.2f} s; "
         f"in all {cpu_s.total:.0f} s, {summary.events} events"
     )
-    groups = f", {summary.runs} runs, {summary.commits} commits, {summary.lossy} lossy elections"
-    out.print(f"{summary.faults} faults" + (groups if summary.swarm is SwarmKind.GROUPS else ""))
+    counts = ((summary.runs, "run"), (summary.commits, "commit"), (summary.lossy, "lossy election"))
+    groups = "".join(f", {number(count, what)}" for count, what in counts)
+    out.print(number(summary.faults, "fault") + (groups if summary.swarm is SwarmKind.GROUPS else ""))
     if summary.stopped:
         out.print("stopped; the same command with --resume goes on from here")

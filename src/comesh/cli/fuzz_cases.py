@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from comesh.cli.fuzz_findings import SwarmKind
+from comesh.cli.terminal import number
 from comesh.core.membership import MembershipSettings
 from comesh.core.program import RoutineProgram
 from comesh.sim import membership_swarm, swarm_case
@@ -31,7 +32,7 @@ def _of_groups(seed: int, reduced: Case | None) -> Iterator[str]:
     case = reduced or drawn
     domains = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in topology.power_domains.items())
     devices = len(topology.devices)
-    yield f"seed {seed}: {topology.name}, {len(topology.nodes)} nodes, {devices} devices"
+    yield f"seed {seed}: {topology.name}, {number(len(topology.nodes), 'node')}, {number(devices, 'device')}"
     yield f"  power domains: {domains or 'none'}"
     for group, nodes in sorted(program.plan.genesis.items()):
         yield f"  {group} begins with {', '.join(nodes)}"
@@ -86,7 +87,7 @@ def _asking(asking: Asking) -> str:
 
 def _of_membership(seed: int) -> Iterator[str]:
     case, _ = membership_swarm.draw(seed)
-    yield f"seed {seed}: {case.topology} of {case.nodes} nodes"
+    yield f"seed {seed}: {case.topology} of {number(case.nodes, 'node')}"
     probing = "near nodes more often" if case.membership.spatial else "all nodes alike"
     for line in [
         *_world(case.settings, case.membership),

@@ -10,7 +10,7 @@ import typer
 from comesh.cli.fuzz_cases import asking_lines, case_lines, fault_lines
 from comesh.cli.fuzz_findings import Finding, SwarmKind, run_case
 from comesh.cli.outputs import check_output
-from comesh.cli.terminal import Exit, err, fail, out, print_json
+from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 from comesh.sim.shrinking import Reduced, shrink, whole
 from comesh.sim.swarm_case import Case
 
@@ -58,8 +58,12 @@ def replay_case(file: Path, *, json: bool) -> NoReturn:
     try:
         case = msgspec.json.decode(file.read_bytes(), type=Reduced)
         reduced = case.case()
+    except FileNotFoundError:
+        fail(
+            f"--replay {file}: there is no such file; --shrink SEED writes one, or replay a seed: --seeds A-A"
+        )
     except OSError as wrong:
-        fail(f"{file}: cannot be read: {wrong.strerror}")
+        fail(f"--replay {file}: cannot be read: {wrong.strerror}; name a file that --shrink wrote")
     except msgspec.MsgspecError as wrong:
         fail(f"{file} is no case that --shrink wrote: {wrong}")
     except ValueError as wrong:
@@ -100,8 +104,8 @@ class _Tries:
     def tell(self, best: Reduced) -> None:
         if time.monotonic() - self._told_s >= _TELL_S:
             self._told_s = time.monotonic()
-            left = f"{len(best.faults)} faults, {len(best.askings)} askings"
-            err.print(f"{self.count} tries: {left} left")
+            left = f"{number(len(best.faults), 'fault')}, {number(len(best.askings), 'asking')}"
+            err.print(f"tried {self.count}: {left} left")
 
 
 def _write(case: Reduced, file: Path) -> None:

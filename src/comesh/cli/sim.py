@@ -262,19 +262,24 @@ def _known(error: ScheduleError, topology: Topology) -> str:
     unknown = re.search(r": unknown (node|device|power domain) '[^']*'$", str(error))
     if unknown is None:
         return ""
-    names: list[str] = {
+    known: dict[str, list[str]] = {
         "node": [*sorted(topology.nodes)],
         "device": [*sorted(topology.devices)],
         "power domain": ["*", *sorted(topology.power_domains)],
-    }[unknown[1]]
+    }
+    names = known[unknown[1]]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"; known: {', '.join(names[:_MOST_NAMES])}{more}" if names else ""
+
+
+def _are(nodes: int) -> str:
+    return "is only 1 node" if nodes == 1 else f"are only {nodes} nodes"
 
 
 def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Schedule:
     """Spread over the middle half of the run, so that the first minutes settle and the last detect."""
     if count > len(topology.nodes):
-        fail(f"--crash {count}: there are only {len(topology.nodes)} nodes")
+        fail(f"--crash {count}: there {_are(len(topology.nodes))}")
     nodes = stream(seed, "crashing nodes").sample(sorted(topology.nodes), count)
     return crashes(nodes, first_ms=run_ms / 4, every_ms=run_ms / 2 / max(1, count))
 

@@ -1,24 +1,34 @@
 """What groups and runs did in a simulation, for people."""
 
-from comesh.cli.terminal import out
+from collections.abc import Sequence
+
+from comesh.cli.terminal import number, out
+from comesh.core.ids import DeviceId
 from comesh.deployment.problems import printable
-from comesh.sim.protocol_watch import GroupCounts, LockWaits, ProtocolReport, RunCounts, TracedRun, Waits
+from comesh.sim.protocol_watch import (
+    DeviceChange,
+    GroupCounts,
+    LockWaits,
+    ProtocolReport,
+    RunCounts,
+    TracedRun,
+    Waits,
+)
 
 _MOST_LINES = 20
 """Of one kind; --json has all."""
 _MOST_VIOLATIONS = 5
 
 
-def show_protocol(report: ProtocolReport) -> None:
+def show_protocol(report: ProtocolReport, idle: Sequence[str]) -> None:
+    """idle: which groups could not act, told right before the verdict, which would sound too good alone."""
     show_lines("what groups did", [_group(group) for group in report.groups])
     _show_runs(report.runs)
     _show_waits(report.lock_waits)
-    changes = _number(report.device_changes, "change")
+    told = without_repeats(report.changes)
+    changes = number(report.device_changes - len(report.changes) + len(told), "change")
     out.print(f"devices: {report.devices_seen} answered; {changes} of status since")
-    lines = [
-        f"{change.at_ms / 1000:.3f} s  {change.device} {change.status}: {change.why}"
-        for change in report.changes
-    ]
+    lines = [f"{change.at_ms / 1000:.3f} s  {change.device} {change.status}: {change.why}" for change in told]
     show_lines("went down or came back", lines)
     for trace in report.traces:
         _show_trace(trace)
@@ -28,21 +38,30 @@ def show_protocol(report: ProtocolReport) -> None:
         for loss in report.losses
     ]
     show_lines("lossy elections, as the protocol reports them", losses)
+    for line in idle:
+        out.print(printable(line))
     _show_verdict(report)
+
+
+def without_repeats(changes: Sequence[DeviceChange]) -> list[DeviceChange]:
+    """A new leader tells again what it took over: what is down already does not go down again."""
+    latest: dict[DeviceId, str] = {}
+    told = []
+    for change in changes:
+        if latest.get(change.device) != change.status:
+            told.append(change)
+        latest[change.device] = change.status
+    return told
 
 
 def _group(group: GroupCounts) -> str:
     lossy = f", {group.lossy} of them lossy" if group.lossy else ""
     leader = "nobody led it" if group.leader is None else f"last led by {group.leader}"
     return (
-        f"{group.group}: {_number(group.commits, 'commit')}, {_number(group.handoffs, 'handoff')}, "
-        f"{_number(group.leader_changes, 'leader change')}, {_number(group.elections, 'election')}{lossy}; "
+        f"{group.group}: {number(group.commits, 'commit')}, {number(group.handoffs, 'handoff')}, "
+        f"{number(group.leader_changes, 'leader change')}, {number(group.elections, 'election')}{lossy}; "
         f"{leader}"
     )
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _show_runs(runs: RunCounts) -> None:
@@ -52,7 +71,7 @@ def _show_runs(runs: RunCounts) -> None:
     more += [f"{len(runs.going)} still going"] if runs.going else []
     counts = [f"{runs.fired} fired", f"{runs.finished} finished", f"{runs.failed} failed", *more]
     out.print(f"runs: {', '.join(counts)}")
-    show_lines("why runs failed", [f"{_number(count, 'time')}: {why}" for why, count in runs.reasons.items()])
+    show_lines("why runs failed", [f"{number(count, 'time')}: {why}" for why, count in runs.reasons.items()])
     going = [f"{run.run}, since {run.since_ms / 1000:.3f} s: {run.what}" for run in runs.going]
     show_lines("still going", going)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from comesh.cli.sim_protocol import show_lines, show_protocol
-from comesh.cli.terminal import out
+from comesh.cli.terminal import number, out
 from comesh.core.ids import NodeId
 from comesh.deployment.problems import printable
 from comesh.sim.faults import Schedule
@@ -19,8 +19,8 @@ _MOST_NAMES = 6
 
 def show(report: Report, schedule: Schedule) -> None:
     out.print(
-        f"{printable(report.topology)}: {report.nodes} nodes among {report.stations} stations, "
-        f"seed {report.seed} (a station is a place with a radio: a node's, a device's, or both)"
+        f"{printable(report.topology)}: {number(report.nodes, 'node')} among "
+        f"{number(report.stations, 'station')}, seed {report.seed} (a station is a place with a radio: a node's, a device's, or both)"
     )
     if report.protocol is None:
         out.print("Membership only: no groups, no routines.")
@@ -37,7 +37,7 @@ def show(report: Report, schedule: Schedule) -> None:
     _show_membership(report)
     _show_reach(report)
     if report.protocol is not None:
-        show_protocol(report.protocol)
+        show_protocol(report.protocol, _idle(report))
     if report.trace_digest is not None:
         out.print(f"trace {report.trace_digest}")
 
@@ -96,6 +96,30 @@ def _show_reach(report: Report) -> None:
         more = f" | and {len(split.parts) - _MOST_PARTS} more" if len(split.parts) > _MOST_PARTS else ""
         splits.append(f"{len(split.parts)} parts {span}: {parts}{more}")
     show_lines("running nodes were split into parts that could not reach each other", splits)
+
+
+def _idle(report: Report) -> list[str]:
+    """`c1 and deployment could not act for 150 s: too many of their nodes were down or cut off`"""
+    groups_for: dict[int, list[str]] = {}
+    for group, spans in (report.without_majority or {}).items():
+        ends_s = [report.simulated_s if span.to_s is None else span.to_s for span in spans]
+        idle_s = round(sum(end_s - span.from_s for span, end_s in zip(spans, ends_s, strict=True)))
+        if idle_s:
+            groups_for.setdefault(idle_s, []).append(group)
+    longest = sorted(groups_for.items(), reverse=True)
+    lines = []
+    for idle_s, groups in longest[:_MOST_PARTS]:
+        whose = "its" if len(groups) == 1 else "their"
+        why = f"too many of {whose} nodes were down or cut off"
+        lines.append(f"{_and(groups)} could not act for {idle_s} s: {why}")
+    rest = sum(len(groups) for _, groups in longest[_MOST_PARTS:])
+    return lines + ([f"{number(rest, 'more group')} could not act for a shorter time"] if rest else [])
+
+
+def _and(groups: Sequence[str]) -> str:
+    if len(groups) > _MOST_NAMES:
+        return f"{', '.join(groups[: _MOST_NAMES - 1])} and {len(groups) - _MOST_NAMES + 1} more"
+    return " and ".join(filter(None, (", ".join(groups[:-1]), groups[-1])))
 
 
 def _when(spans: Sequence[Span]) -> str:

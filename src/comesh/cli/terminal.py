@@ -42,6 +42,11 @@ def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
     raise typer.Exit(int(code))
 
 
+def number(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`"""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def plain(text: str, style: str = "") -> Text:
     """A text of a document, as it is and harmless to the terminal; for tables, panels and live screens."""
     return Text(printable(text), style=style)

@@ -181,7 +181,8 @@ class Moved(_Body, frozen=True, tag=19):
 
 
 class Stranger(_Body, frozen=True, tag=20):
-    """That config's seat is not mine (any more): my journal is another one."""
+    """I do not sit in that config. Under the store of the seat: I was Ready, but never started; under
+    another: the journal that sat is gone."""
 
 
 class Probe(_Body, frozen=True, tag=21):
@@ -196,10 +197,6 @@ class Probed(_Body, frozen=True, tag=22):
     number: Counter
     readings: dict[str, Value]
     error: str | None
-
-
-class Unseated(_Body, frozen=True, tag=23):
-    """I was Ready for that config, but never started in it."""
 
 
 class SeatGiven(_Body, frozen=True, tag=24):
@@ -232,7 +229,6 @@ Body = (
     | Stranger
     | Probe
     | Probed
-    | Unseated
     | SeatGiven
 )
 

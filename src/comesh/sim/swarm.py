@@ -23,8 +23,9 @@ from comesh.sim.swarm_case import BREAKING_MS, QUIET_MS, Asking, Case, Compiler,
 from comesh.sim.trace import Trace
 from comesh.sim.world import World
 
-PROGRESS_MS = 60_000.0
-"""Within this long of the last fault every group serves, and every run that waits starts."""
+PROGRESS_MS = 120_000.0
+"""Within this long of the last fault every group serves, and every run that waits starts: a routine may have
+eight firings in its queue, which are older than those of its rivals and go first."""
 SETTLED_MS = 12_000.0
 """The quiet phase ends this long after the last group came to be served, once nothing is left to be done."""
 OPERATOR_MS = 20_000.0

@@ -39,7 +39,7 @@ from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world import WorldSettings
 
 BREAKING_MS = 45_000.0
-QUIET_MS = 150_000.0
+QUIET_MS = 240_000.0
 """The longest quiet phase; it ends sooner when everything has settled."""
 FLIGHT_MS = 3000.0
 """How long a command may stay in the air; what lands later, by a fault, the checkers know of."""

@@ -26,7 +26,6 @@ from comesh.core.group_messages import (
     State,
     Stranger,
     Sync,
-    Unseated,
     Update,
 )
 from comesh.core.ids import NodeId
@@ -70,8 +69,6 @@ class Admission:
                     replica.acknowledge(body.ballot.rank, body.ballot, body.sent_ms, step)
             case Sync() | Update() if self._is_invited(message):
                 self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
-            case Ask() | Claim() | Recover() if self._is_invited(message):
-                self._reply(sender, message, Unseated(), step)
             case Sync() | Update() | Ask() | Claim() | Recover():
                 self._reply(sender, message, Stranger(), step)
             case SeatGiven():

@@ -42,7 +42,6 @@ from comesh.core.group_messages import (
     SeatGiven,
     Start,
     Stranger,
-    Unseated,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, DocumentKept, Image, KeptConfig, Tombstone
@@ -301,14 +300,14 @@ class Groups:
                 self._admission.on_unknown(sender, message, step)
             case Probe() | Probed():
                 self._on_probe(sender, body, replica, step)
-            case Unseated():
-                self.send(sender, replica, SeatGiven(replica.config), step)
             case Moved():
                 if body.newest.number > replica.config.number:
                     replica.retire(body.newest, step)
             case Stranger():
                 rank = replica.config.rank_of(sender)
-                if rank is not None and not self._sits(replica, rank, message.store):
+                if rank is not None and self._sits(replica, rank, message.store):
+                    self.send(sender, replica, SeatGiven(replica.config), step)
+                elif rank is not None:
                     replica.on_body(rank, body, step)
             case _:
                 rank = replica.config.rank_of(sender)

@@ -125,10 +125,10 @@ class Seating:
 
     def take(self, config: Config, step: Step) -> KeptConfig | None:
         """Sit in a config that this node was Ready for, without having its first state: it counts below every
-        state that was ever accepted there."""
+        state that was ever accepted there. The seat's store says that it was; what this journal does not
+        hold, it never acted in."""
         rank = config.rank_of(self._own)
-        base = self.bases.get(config.group)
-        if rank is None or config.seats[rank].store != self.store or base is None:
+        if rank is None or config.seats[rank].store != self.store:
             return None
         self.drop(config.group, step)
         return keep(ConfigKept(config, self.store, 0, (), True), NO_BALLOT, step)

@@ -8,8 +8,7 @@ ending. The end is in the routine's record; where one entry ends several, or the
 their traces, which come right after the commit.
 
 What fires is committed with it: an instant, an event's mark, a request. A firing that none of them explains,
-or a second one by the same, is one too many. A clause may become true and false again within one entry, so
-that of routines with a clause only requests are judged.
+or a second one by the same, is one too many. A clause becomes true at most once within one entry.
 """
 
 from collections import OrderedDict
@@ -28,8 +27,6 @@ KEPT_ENDED: Final = 20_000
 KEPT_REQUESTS: Final = 20_000
 KEPT_TOKENS: Final = 5000
 """Events of one group's devices that are remembered."""
-MOST_CAUSES: Final = 1_000_000
-"""Of a clause: any number."""
 ENDS: Final = ("finished", "failed", "dropped")
 """The last word of a run's trace."""
 
@@ -284,8 +281,6 @@ def _routine(record: Record | None) -> RoutineRecord | None:
 
 def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
     """How many firings the change of a routine's record explains."""
-    if after.truth is not None:
-        return MOST_CAUSES
     if before is None or before.birth != after.birth:
         before = RoutineRecord(after.routine, after.birth)
     was = before.marks
@@ -293,7 +288,13 @@ def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
     known = {request for request, _ in before.requests}
     requests = sum(request not in known for request, _ in after.requests)
     instant = after.instant_ms != before.instant_ms
-    return events + requests + instant
+    return events + requests + instant + _may_be_edge(after)
+
+
+def _may_be_edge(after: RoutineRecord) -> bool:
+    """The clause became true, or was so for as long as it has to. Two readings of one message may hide that:
+    the clause is again what it was. While `for:` counts nothing fires."""
+    return after.truth is not None and after.true_since_ms is None
 
 
 def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
