@@ -251,6 +251,23 @@ def test_a_clause_may_fire_and_be_false_again_in_one_entry() -> None:
     assert told.promises == []
 
 
+def test_a_clause_fires_once_per_entry() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(truth=False))
+    waits = (Firing(A2, 0.0, "became true"),)
+    told.commit(2.0, routine(truth=True, waiting=waits), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
+def test_a_clause_does_not_fire_while_its_time_counts() -> None:
+    told = Told()
+    told.lead(0.0, "n1")
+    told.commit(1.0, routine(truth=True, true_since_ms=1.0))
+    told.commit(2.0, routine(truth=True, true_since_ms=1.0), run(A, Stage.ACQUIRING_LOCKS))
+    assert told.promises == [Promise.FIRED_ONCE]
+
+
 def test_a_firing_without_its_routine() -> None:
     told = Told()
     told.lead(0.0, "n1")
