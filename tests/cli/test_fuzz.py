@@ -16,6 +16,7 @@ from comesh.cli import fuzz_findings, fuzz_state
 from comesh.cli.fuzz_findings import Broken, Finding, SwarmKind, run_groups
 from comesh.cli.fuzz_state import State
 from comesh.cli.main import app
+from comesh.cli.terminal import number
 from comesh.core.group.leadership import Leadership
 from comesh.core.step import Step
 from comesh.sim.membership_swarm import Verdict
@@ -47,7 +48,7 @@ def test_a_seed_is_run_and_summed_up() -> None:
     code, output = run("--seeds", "1", "--verbose")
     assert code == 0, output
     assert "seed 1:" in output
-    assert "1 seeds: 0 with a broken promise" in output
+    assert "1 seed: 0 with a broken promise" in output
     for text in ("radio: hop ", "protocol: lease ", "routines: ", "asked by people: ", "faults: "):
         assert text in output
     assert "Settings(" not in output
@@ -60,7 +61,7 @@ def test_the_swarm_of_membership() -> None:
     assert code == 0, output
     assert "membership probes" in output
     assert "clocks: off by up to " in output
-    assert "1 seeds: 0 with a broken promise" in output
+    assert "1 seed: 0 with a broken promise" in output
     assert "lossy" not in output
 
 
@@ -108,7 +109,7 @@ def test_other_code_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     code, output = run("--seeds", "1-1", "--jobs", "1", "--resume", "--state", "state")
     assert code == 0
     assert "3 results of other code do not count" in output
-    assert "1 seeds: 0" in output
+    assert "1 seed: 0" in output
     assert len(Path("state").read_text().splitlines()) == 1
 
 
@@ -151,7 +152,7 @@ def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert "--resume goes on from here" in output
     done = len(state.read_text().splitlines())
     assert done > 0
-    assert f"{done} seeds: " in output
+    assert f"{number(done, 'seed')}: " in output
 
 
 def test_ctrl_c_while_processes_still_start_is_a_quiet_stop(tmp_path: Path) -> None:
@@ -256,7 +257,7 @@ def test_wrong_cases_are_refused(text: str, complaint: str) -> None:
     assert complaint in " ".join(output.split())
     code, output = run("--replay", "no/such/case")
     assert code == 2
-    assert "no/such/case: cannot be read" in output
+    assert "--replay no/such/case: there is no such file" in output
 
 
 @pytest.mark.parametrize(
@@ -282,3 +283,23 @@ def test_wrong_calls_say_what_is_expected(arguments: tuple[str, ...]) -> None:
 def test_a_line_of_a_broken_promise() -> None:
     assert Broken("5 progress", "nobody serves c1", 1500.0).line == "5 progress, at 1.500 s: nobody serves c1"
     assert Broken("membership", "n1 is lonely").line == "membership: n1 is lonely"
+
+
+def test_shrink_and_replay_say_what_they_expect() -> None:
+    code, output = run("--shrink", "abc")
+    assert (code, output) == (
+        2,
+        "comesh: --shrink abc: expected the number of a seed that breaks a promise, such as 42\n",
+    )
+    code, output = run("--replay", "nofile")
+    assert code == 2
+    assert output.startswith("comesh: --replay nofile: there is no such file; --shrink SEED writes one")
+
+
+def test_one_seed_is_one_seed() -> None:
+    _, output = run("--seeds", "1", "--jobs", "1")
+    assert "1 seed: " in output
+
+
+def test_the_help_tells_what_ctrl_c_ends_with() -> None:
+    assert "130" in run("--help")[1]

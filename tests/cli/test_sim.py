@@ -7,8 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.cli.sim_protocol import without_repeats
 from comesh.core.group.leadership import Leadership
+from comesh.core.ids import DeviceId
 from comesh.core.step import Step
+from comesh.sim.protocol_watch import DeviceChange
 
 SMALL = ["sim", "--devices", "30", "--minutes", "0.5"]
 
@@ -336,3 +339,34 @@ def test_a_lossy_election_is_told(tmp_path: Path) -> None:
     text = run("sim", str(file), "--minutes", "2", "--faults", str(faults))
     assert "served by nobody: 2" in text
     assert "lossy elections, as the protocol reports them: 2" in text
+
+
+def test_groups_that_could_not_act_are_told_before_the_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "floor.yaml"
+    run("new", str(file))
+    lines = run("sim", str(file), "--minutes", "4", "--crash", "2").splitlines()
+    assert lines[-2:] == [
+        "c1 and deployment could not act for 120 s: too many of their nodes were down or cut off",
+        "every promise of the protocol held",
+    ]
+    assert "could not act" not in run("sim", str(file), "--minutes", "4", "--crash", "1")
+
+
+def test_what_a_new_leader_tells_again_is_no_change() -> None:
+    def change(at_ms: float, device: str, status: str) -> DeviceChange:
+        return DeviceChange(at_ms, DeviceId(device), status, "")
+
+    first, again, other, back, later = (
+        change(1.0, "lamp", "down"),
+        change(2.0, "lamp", "down"),
+        change(3.0, "fan", "down"),
+        change(4.0, "lamp", "up"),
+        change(5.0, "lamp", "down"),
+    )
+    assert without_repeats([first, again, other, back, later]) == [first, other, back, later]
+
+
+def test_one_node_is_one_node() -> None:
+    assert ": 1 node among 1 station, " in run(
+        "sim", "--devices", "1", "--minutes", "0.1", "--membership-only"
+    )

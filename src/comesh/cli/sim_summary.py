@@ -20,7 +20,8 @@ _MOST_NAMES = 6
 def show(report: Report, schedule: Schedule) -> None:
     out.print(
         f"{printable(report.topology)}: {number(report.nodes, 'node')} among "
-        f"{number(report.stations, 'station')}, seed {report.seed} (a station is a place with a radio: a node's, a device's, or both)"
+        f"{number(report.stations, 'station')}, seed {report.seed} "
+        f"(a station is a place with a radio: a node's, a device's, or both)"
     )
     if report.protocol is None:
         out.print("Membership only: no groups, no routines.")
