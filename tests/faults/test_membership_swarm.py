@@ -9,8 +9,8 @@ import pytest
 
 from comesh.core.events import NoticePosted
 from comesh.sim.faults import PowerLoss
-from comesh.sim.simulation import Simulation
 from comesh.sim.membership_swarm import MOST_NODES, Judge, draw, run_seed
+from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 
 ONCE_BROKEN = (26, 36, 43, 86, 109, 132, 359, 397, 447, 463, 506, 878, 964, 1046, 2316)

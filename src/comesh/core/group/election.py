@@ -155,7 +155,7 @@ class Election:
         """The promises to choose among; None: there are not enough of them.
 
         f+1 whole members meet every f+1 that acknowledged something. Members that are not whole meet nobody
-        for sure, so a lossy election waits for all that would promise: one may have what others lost.
+        for sure, so a lossy election waits for everybody that lives: one may have what others lost.
         """
         replica = self._replica
         whole = {rank: one for rank, one in self._promises.items() if self._counts(one)}
@@ -166,10 +166,19 @@ class Election:
             return self._promises
         not_whole = len(self._promises) - len(whole) + len(self._lost)
         enough = len(self._promises) >= replica.config.quorum and self._is_cold(not_whole, step)
-        if not enough or not (late or all(rank in self._promises for rank in self._would)):
+        if not enough or not (late or self._has_heard_all()):
             return None
         self._lossy = True
         return self._promises
+
+    def _has_heard_all(self) -> bool:
+        replica = self._replica
+        return all(
+            rank in self._promises
+            or rank in self._lost
+            or replica.host.is_dead(replica.config.seats[rank].node)
+            for rank in replica.peers
+        )
 
     def _counts(self, promise: Promise) -> bool:
         return promise.whole
@@ -192,6 +201,16 @@ class Election:
 
     def awaits(self, rank: int, state: State) -> bool:
         return rank == self._pulled_from and state.nonce == self._nonce
+
+    def disowns(self, rank: int, state: State, step: Step) -> bool:
+        """It has no more what it promised with, for it lost power since: choose again without it."""
+        promise = self._promises[rank]
+        if (state.accepted, state.number) >= (promise.accepted, promise.number):
+            return False
+        del self._promises[rank]
+        self._pulled_from = None
+        self._count(step)
+        return True
 
     def on_pulled(self, state: State, fits: bool, step: Step) -> None:
         """The newest state is here; it is accepted as the one who gave it accepted it."""

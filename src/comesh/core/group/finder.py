@@ -15,7 +15,7 @@ from comesh.core.ids import Counter, GroupId, NodeId
 from comesh.core.membership.notices import QUIET
 from comesh.core.messages import Notice
 from comesh.core.program import Program
-from comesh.core.stamps import NO_BALLOT, Ballot, Fence
+from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter
 
@@ -47,15 +47,24 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Listing)
 
 
-def notice_key(group: GroupId) -> str:
-    return QUIET + "config/" + group
+QUIET_FROM_NODES = 300
+"""In a mesh of so many nodes listings only ride along: to push each to everybody would be most of its
+traffic, and a letter to the wrong node costs an answer."""
 
 
-def listing_notice(config: Config, ballot: Ballot, leader: NodeId) -> tuple[str, int, bytes]:
+def notice_keys(group: GroupId) -> tuple[str, str]:
+    """Of a listing that is pushed, and of one that rides along."""
+    return "config/" + group, QUIET + "config/" + group
+
+
+def listing_notice(
+    config: Config, ballot: Ballot, leader: NodeId, *, mesh_size: int
+) -> tuple[str, int, bytes]:
     """Key, version and value of the notice: versions rise with config and ballot."""
     listing = Listing(config.number, config.epoch, ballot, leader, config.nodes, config.version)
     version = (config.number << 24) | min(ballot.round, (1 << 24) - 1)
-    return notice_key(config.group), version, _encoder.encode(listing)
+    key = notice_keys(config.group)[mesh_size >= QUIET_FROM_NODES]
+    return key, version, _encoder.encode(listing)
 
 
 class Sent(NamedTuple):
@@ -75,9 +84,10 @@ class Finder:
         self._recent: dict[GroupId, deque[Sent]] = {}
 
     def listing(self, group: GroupId) -> Listing | None:
-        notice = self._board(notice_key(group))
-        if notice is None:
+        notices = [one for key in notice_keys(group) if (one := self._board(key)) is not None]
+        if not notices:
             return None
+        notice = max(notices, key=lambda one: one.version)
         known = self._listings.get(group)
         if known is not None and known[0] == notice.version:
             return known[1]
@@ -135,6 +145,14 @@ class Finder:
     def _again(self, group: GroupId, step: Step) -> list[Sent]:
         recent = self._recent.pop(group, None) or ()
         return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MOST_TRIES]
+
+    def expect(self, successor: Config) -> None:
+        """A config is over: the leader that everyone expects of the next one."""
+        known = self._leaders.get(successor.group)
+        fence = Fence(successor.number, OPENING)
+        if known is None or known[0] < fence:
+            self._leaders[successor.group] = (fence, successor.nodes[0])
+            self._unanswered[successor.group] = 0
 
     def forget_letters(self) -> None:
         """Send nothing again."""

@@ -399,7 +399,9 @@ class Groups:
     def _post_listing(self, group: GroupId, step: Step) -> None:
         serving = self._servings.get(group)
         if serving is not None:
-            key, version, value = listing_notice(serving.config, serving.ballot, self.own)
+            key, version, value = listing_notice(
+                serving.config, serving.ballot, self.own, mesh_size=len(self.versions.newest.plan.nodes)
+            )
             self.post_notice(key, version, value, step)
 
     def close_serving(self, serving: Serving, step: Step) -> None:
@@ -419,6 +421,7 @@ class Groups:
 
     def retired(self, replica: Replica, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""
+        self.post_office.finder.expect(successor)
         self.replicas.pop(replica.mark, None)
         self._bury(successor, step)
         step.do(Persist(ConfigDropped(replica.mark)))

@@ -380,6 +380,8 @@ class Replica:
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):
+            if self.election.disowns(rank, state, step):
+                return
             self.election.on_pulled(state, adopt(self.ledger, state), step)
             return
         if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
