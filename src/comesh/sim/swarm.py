@@ -94,11 +94,11 @@ class Swarm:
         world = self.world
         while world.now_ms < BREAKING_MS and not checks.violations:
             self.simulation.run(seconds=min(SLICE_MS, BREAKING_MS - world.now_ms) / 1000)
-        self._start_all()
         progress = checks.progress(PROGRESS_MS)
         progress.begin(world.now_ms)
         settled_ms: float | None = None
         while world.now_ms < BREAKING_MS + QUIET_MS and not checks.violations:
+            self._start_all()
             self.simulation.run(seconds=SLICE_MS / 1000)
             progress.judge(world.now_ms)
             self._recover_lost()
