@@ -125,24 +125,8 @@ class Runs:
             if routine is None or record.birth != routine.birth:
                 self._forget(record)
                 continue
-            self._drop_lost(record)
             if live_run(self.serving, record.routine) is None:
                 self._next(record.routine, step)
-
-    def _drop_lost(self, record: RoutineRecord) -> None:
-        """Firings that waited when an outage lost updates may have started, and even ended, in those."""
-        era = self.serving.era
-        kept = tuple(
-            firing
-            for firing in record.waiting
-            if (firing.run.stamp.config, firing.run.stamp.ballot) >= (era.config, era.ballot)
-        )
-        if kept == record.waiting:
-            return
-        for firing in record.waiting:
-            if firing not in kept:
-                trace(self.serving, firing.run, "failed", "outage: whether it started is not known")
-        self.serving.put(replace(record, waiting=kept))
 
     def _take_up(self, run: RunRecord, step: Step) -> None:
         if run.stage is Stage.RELEASING_LOCKS or (
@@ -283,9 +267,26 @@ class Runs:
         if routine is None:
             return
         record = routine_record(self.serving, routine)
-        if record.waiting:
-            self.serving.put(replace(record, waiting=record.waiting[1:]))
-            self._start(routine, record.waiting[0], step)
+        if not record.waiting:
+            return
+        firing, left = record.waiting[0], record.waiting[1:]
+        if self._is_doubtful(firing):
+            reason = "outage: whether it started is not known"
+            self.serving.put(replace(record, waiting=left, ended=Ended(firing.run, reason)))
+            trace(self.serving, firing.run, "failed", reason)
+            self.serving.then(lambda step: self._next_if_free(routine_id, step))
+            return
+        self.serving.put(replace(record, waiting=left))
+        self._start(routine, firing, step)
+
+    def _next_if_free(self, routine_id: RoutineId, step: Step) -> None:
+        if live_run(self.serving, routine_id) is None:
+            self._next(routine_id, step)
+
+    def _is_doubtful(self, firing: Firing) -> bool:
+        """It waited when an outage lost updates: it may have started, and even ended, in those."""
+        era, stamp = self.serving.era, firing.run.stamp
+        return (stamp.config, stamp.ballot) < (era.config, era.ballot)
 
     # -- what a run wants said ---------------------------------------------------------------------------
 

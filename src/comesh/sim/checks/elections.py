@@ -48,11 +48,24 @@ class Elections:
     def on_written(self, at_ms: float, node: NodeId, record: JournalRecord) -> None:
         if not isinstance(record, Promised):
             return
-        kept = self._machines[node].disk.image().configs.get(record.mark)
-        if kept is not None and kept.promised == record.ballot:
-            self._promised[record.mark, record.ballot, node] = Standing(kept.whole, kept)
-            while len(self._promised) > KEPT_PROMISES:
-                self._promised.popitem(last=False)
+        for machine in self._of(node):
+            kept = machine.disk.image().configs.get(record.mark)
+            if kept is not None and kept.promised == record.ballot:
+                self._promised[record.mark, record.ballot, node] = Standing(kept.whole, kept)
+        while len(self._promised) > KEPT_PROMISES:
+            self._promised.popitem(last=False)
+
+    def _of(self, node: NodeId) -> list[Machine]:
+        """Its own, and those that were started from copies of its card."""
+        return [machine for machine in self._machines.values() if machine.node_id == node]
+
+    def _sitting(self, seat: Seat) -> Machine | None:
+        """The one whose disk the seat was given to; None: it is gone, or a copy speaks in its place."""
+        machines = self._of(seat.node)
+        for machine in machines:
+            if sits(seat, machine.disk) and (machine.process is not None or len(machines) == 1):
+                return machine
+        return None
 
     def unfounded(self, told: LeaderChanged, mark: int) -> list[str]:
         wrong = []
@@ -69,9 +82,10 @@ class Elections:
 
     def _is_whole(self, seat: Seat, told: LeaderChanged, mark: int) -> bool:
         """It sits, and lost nothing: as it promised this ballot, or else as it is now."""
-        disk = self._machines[seat.node].disk
-        if not sits(seat, disk) or self._is_copied(seat.node):
-            return False
+        machine = self._sitting(seat)
+        if machine is None or (machine.name == seat.node and len(self._of(seat.node)) > 1):
+            return False  # of a card that was copied, the copy may be heard in its place
+        disk = machine.disk
         standing = self._promised.get((mark, told.ballot, seat.node))
         if standing is not None:
             return standing.whole
@@ -82,10 +96,6 @@ class Elections:
         if kept is None:
             return is_beyond(image, told.config)
         return kept.installed and kept.whole
-
-    def _is_copied(self, node: NodeId) -> bool:
-        """A process from a copy of its card speaks for the node, as a stranger to its seats."""
-        return any(machine.node_id == node and name != node for name, machine in self._machines.items())
 
     def _better(self, told: LeaderChanged, mark: int) -> str:
         """Who has more than the era begins with, and must have been heard.
@@ -116,14 +126,14 @@ class Elections:
         """Of those who promised this ballot: what they have; of its leader, which went on: what it had."""
         states: dict[NodeId, KeptConfig] = {}
         for rank, seat in enumerate(told.config.seats):
-            disk = self._machines[seat.node].disk
+            machine = self._sitting(seat)
             standing = self._promised.get((mark, told.ballot, seat.node))
-            if standing is None or not sits(seat, disk):
+            if standing is None or machine is None:
                 continue
             if rank == told.ballot.rank:
                 states[seat.node] = standing.state
                 continue
-            kept = disk.image().configs.get(mark)
+            kept = machine.disk.image().configs.get(mark)
             if kept is not None and kept.promised == told.ballot:
                 states[seat.node] = kept
         return states
