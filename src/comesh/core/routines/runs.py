@@ -271,17 +271,20 @@ class Runs:
             return
         firing, left = record.waiting[0], record.waiting[1:]
         if self._is_doubtful(firing):
-            reason = "outage: whether it started is not known"
-            self.serving.put(replace(record, waiting=left, ended=Ended(firing.run, reason)))
-            trace(self.serving, firing.run, "failed", reason)
-            self.serving.then(lambda step: self._next_if_free(routine_id, step))
+            # In an entry of its own: the record tells one end at a time.
+            self.serving.then(lambda step: self._end_doubtful(routine, firing, step))
             return
         self.serving.put(replace(record, waiting=left))
         self._start(routine, firing, step)
 
-    def _next_if_free(self, routine_id: RoutineId, step: Step) -> None:
-        if live_run(self.serving, routine_id) is None:
-            self._next(routine_id, step)
+    def _end_doubtful(self, routine: RoutineProgram, firing: Firing, step: Step) -> None:
+        record = routine_record(self.serving, routine)
+        if live_run(self.serving, routine.id) is not None or firing not in record.waiting[:1]:
+            return
+        reason = "outage: whether it started is not known"
+        self.serving.put(replace(record, waiting=record.waiting[1:], ended=Ended(firing.run, reason)))
+        trace(self.serving, firing.run, "failed", reason)
+        self._next(routine.id, step)
 
     def _is_doubtful(self, firing: Firing) -> bool:
         """It waited when an outage lost updates: it may have started, and even ended, in those."""
