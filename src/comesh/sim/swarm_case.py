@@ -29,7 +29,7 @@ from comesh.core.selection import make_plan
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.values import Value
 from comesh.sim.devices import CommandSpec, DeviceSpec
-from comesh.sim.faults import CopyCard, Schedule
+from comesh.sim.faults import CopyCard, Restart, Schedule
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
@@ -106,9 +106,12 @@ def draw(seed: int) -> Drawn:
 
 
 def one_copy(faults: Schedule) -> Schedule:
-    """At most one card is copied: the membership swarm tries many."""
+    """At most one card is copied (the membership swarm tries many), and none where a disk is wiped: a journal
+    on another machine is a stranger's, so the two together can take all that there is of a group."""
     copies = [fault for fault in faults.faults if isinstance(fault, CopyCard)]
-    return Schedule(tuple(fault for fault in faults.faults if fault not in copies[1:]))
+    wiped = any(isinstance(fault, Restart) and not fault.keep_disk for fault in faults.faults)
+    too_many = copies if wiped else copies[1:]
+    return Schedule(tuple(fault for fault in faults.faults if fault not in too_many))
 
 
 def _draw_topology(draws: Draws, seed: int) -> Topology:
