@@ -1,5 +1,6 @@
 """`comesh fuzz`: what it prints, what it keeps, how it goes on, and the smaller case that it finds."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,15 +138,23 @@ def test_a_file_of_somebody_else_is_left_alone() -> None:
     assert Path("notes").read_text() == "dear diary"
 
 
+def wait_for(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """Until it holds; the process must not end before."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that within a minute"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.02)
+            pytest.fail(f"it ended with {process.returncode}")
+
+
 def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from comesh.cli.main import main; main()", "fuzz", "--minutes", "5"]
     process = subprocess.Popen(
         [*command, "--jobs", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
     state = tmp_path / ".comesh-fuzz.json"
-    deadline = time.monotonic() + 60
-    while not (state.exists() and state.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(process, lambda: state.exists() and state.stat().st_size > 0)
     os.kill(process.pid, signal.SIGINT)
     output, complaints = process.communicate(timeout=60)
     assert process.returncode == 130, output + complaints
@@ -155,6 +165,7 @@ def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert f"{number(done, 'seed')}: " in output
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="which processes it started stands in /proc")
 def test_ctrl_c_while_processes_still_start_is_a_quiet_stop(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from comesh.cli.main import main; main()", "fuzz", "--seeds", "1-500"]
     process = subprocess.Popen(
@@ -165,10 +176,8 @@ def test_ctrl_c_while_processes_still_start_is_a_quiet_stop(tmp_path: Path) -> N
         cwd=tmp_path,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / ".comesh-fuzz.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(process, lambda: len(children.read_text().split()) >= 2)
     os.killpg(process.pid, signal.SIGINT)
     output, complaints = process.communicate(timeout=60)
     assert process.returncode == 130, output + complaints

@@ -72,7 +72,7 @@ routines:
 
 
 def wall_ms(*when: int) -> float:
-    return datetime(*when, tzinfo=UTC).timestamp() * 1000  # type: ignore[arg-type,misc]
+    return datetime(*when, tzinfo=UTC).timestamp() * 1000
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from comesh.core.journal import Image
 def _journal(image: object) -> object:
     """Configs by mark with where they stand; a journal whole would be most of a trace."""
     if not isinstance(image, Image):
-        raise NotImplementedError(f"a trace cannot hold {type(image).__name__}")
+        raise TypeError(f"a trace cannot hold {type(image).__name__}")
     configs = {
         str(mark): (kept.number, kept.promised, kept.accepted, kept.whole, len(kept.records))
         for mark, kept in image.configs.items()

@@ -103,7 +103,7 @@ def make_program(devices: tuple[DeviceId, ...] = (BUTTON, FAN, LAMP, SENSOR), **
         plan=replace(plan, clusters=clusters),
         devices=programs | {far: DeviceProgram(id=far)},
         routines=routines,
-        settings=ProtocolSettings(**settings),  # type: ignore[arg-type]
+        settings=ProtocolSettings(**settings),
     )
 
 

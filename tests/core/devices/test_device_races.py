@@ -147,11 +147,11 @@ class Race:
             if self.peaceful or self.draws.chance(0.9):
                 slow = not self.peaceful and self.draws.chance(0.4)
                 within_ms = TIMEOUT_MS + FLIGHT_MS if slow else 50.0
-                self._at(self.draws.between(1.0, within_ms), lambda command=command: self._act(command))  # type: ignore[misc]
+                self._at(self.draws.between(1.0, within_ms), lambda command=command: self._act(command))
         posted, bench.posted = bench.posted, []
         for letter in posted:
             for run in self.runs:
-                self._carry(lambda run=run, body=letter.body: run.hear(body))  # type: ignore[misc]
+                self._carry(lambda run=run, body=letter.body: run.hear(body))
         for run in self.runs:
             if self.draws.chance(0.1):
                 run.speak()

@@ -168,7 +168,7 @@ def test_rumours_about_the_removed_are_not_told_any_more() -> None:
     adopt(made, "m", "x", "z")
     step = hear(made, "z", Ping(1, Rumours()), 3000.0)
     (answer,) = [effect.message for effect in step.effects if isinstance(effect, Send)]
-    assert [update.node for update in answer.rumours.members] == ["x"]  # type: ignore[union-attr]
+    assert [update.node for update in answer.rumours.members] == ["x"]
 
 
 def test_probes_of_the_removed_end_and_others_are_answered_under_new_numbers() -> None:

@@ -84,7 +84,7 @@ def routine(
     *devices: str, strategy: Strategy = Strategy.SEQUENTIAL, name: str = "r", **more: object
 ) -> RoutineProgram:
     steps = tuple(command(device) for device in devices)
-    return RoutineProgram(id=RoutineId(name), strategy=strategy, **{"steps": steps, **more})  # type: ignore[arg-type]
+    return RoutineProgram(id=RoutineId(name), strategy=strategy, **{"steps": steps, **more})
 
 
 def program(
@@ -117,7 +117,7 @@ def program(
         plan=plan,
         devices={DeviceId(device): DeviceProgram(id=DeviceId(device)) for device in GROUP_OF},
         routines={one.id: one for one in routines},
-        settings=ProtocolSettings(**settings),  # type: ignore[arg-type]
+        settings=ProtocolSettings(**settings),
         moment=moment,
     )
 
@@ -227,7 +227,7 @@ class Bench:
                 case _:
                     raise AssertionError(effect)
         for letter, to in self.around.posted:
-            self.said.append((to or letter.to, letter.body))  # type: ignore[arg-type]
+            self.said.append((to or letter.to, letter.body))
         self.around.posted.clear()
 
     def hear(

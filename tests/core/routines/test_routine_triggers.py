@@ -137,7 +137,7 @@ def test_nothing_is_told_or_said_before_the_commit() -> None:
 
 
 def test_clauses_that_name_the_time_are_looked_at_every_second() -> None:
-    clause = Clause([("now", "second")], lambda values: values[("now", "second")] >= 3)  # type: ignore[operator]
+    clause = Clause([("now", "second")], lambda values: values[("now", "second")] >= 3)
     made = program(routine("a1", when=clause), moment=lambda ms: {("now", "second"): (ms - START_MS) // 1000})
     bench = Bench(made)
     assert bench.routine().truth is False, "at once"

@@ -221,7 +221,7 @@ def test_runs_go_on_in_the_next_config() -> None:
 
 
 def routine(**fields: object) -> RoutineRecord:
-    return RoutineRecord(RoutineId("a"), 1, **fields)  # type: ignore[arg-type]
+    return RoutineRecord(RoutineId("a"), 1, **fields)
 
 
 @pytest.mark.parametrize(
