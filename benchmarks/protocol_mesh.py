@@ -21,7 +21,7 @@ from comesh.core.selection.planning import make_plan
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import Letter, Work
-from comesh.sim.devices import SWITCH, DeviceSpec
+from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Topology

@@ -10,8 +10,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "comesh"
 MAY_IMPORT = {
     "core": set(),
     "deployment": {"core"},
-    "sim": {"core", "deployment"},
-    "cli": {"core", "deployment", "sim", "__version__"},
+    "drivers": {"core", "deployment"},
+    "sim": {"core", "deployment", "drivers"},
+    "runtime": {"core", "deployment", "drivers", "__version__"},
+    "lab": {"core", "deployment", "drivers", "sim", "runtime"},
+    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "__version__"},
 }
 """Arrows point inward only. A new package gets its row here, or the test fails."""
 

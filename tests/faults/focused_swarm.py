@@ -21,11 +21,11 @@ from comesh.core.plan import Locality, SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import DeviceRecord
 from comesh.core.stamps import Ballot
+from comesh.core.streams import stream
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Machine
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
-from comesh.sim.streams import stream
 from comesh.sim.swarm import Swarm
 from comesh.sim.swarm_case import BREAKING_MS, FLIGHT_MS, QUIET_MS, Asking, Case, Drawn, first_program
 from comesh.sim.topology import Shape, make_topology

@@ -31,14 +31,14 @@ from comesh.core.records import Record
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import Letter, Work
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.sources import Constant, Script, Source
 from comesh.sim.checks import Checks
-from comesh.sim.devices import CommandSpec, DeviceSpec
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Steppable
 from comesh.sim.members import members
 from comesh.sim.predicates import Comparison
 from comesh.sim.radio import RadioSettings
-from comesh.sim.sources import Constant, Script, Source
 from comesh.sim.topology import Topology
 from comesh.sim.world import World, WorldSettings
 

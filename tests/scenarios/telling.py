@@ -48,7 +48,7 @@ from comesh.core.work_messages import (
     Seen,
     Watch,
 )
-from comesh.sim.devices import Acted
+from comesh.drivers.virtual.devices import Acted
 
 _HIDDEN_BODIES: Final = (Acked, Probe, Probed)
 _HIDDEN_WORK: Final = (Reading, Seen, Watch, EventsSeen)

@@ -15,8 +15,8 @@ from comesh.deployment.load import load
 from comesh.deployment.model import Deployment
 from comesh.deployment.planning import plan_of
 from comesh.deployment.values import Kind, ValueType
-from comesh.sim.devices import Request, VirtualDevices
-from comesh.sim.document_devices import device_specs
+from comesh.drivers.virtual.devices import Request, VirtualDevices
+from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.topology import topology_of_plan
 from comesh.sim.world import World, WorldSettings
 

@@ -18,7 +18,8 @@ from comesh.core.events import (
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.node import AnyEvent
 from comesh.core.values import Value
-from comesh.sim.devices import DeviceSpec
+from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.drivers.virtual.sources import Constant
 from comesh.sim.faults import (
     CopyCard,
     Crash,
@@ -49,7 +50,6 @@ from comesh.sim.faults import (
 )
 from comesh.sim.injection import inject
 from comesh.sim.random_faults import LEAVING_MS, FaultClass, RandomFaults, random_schedule
-from comesh.sim.sources import Constant
 from comesh.sim.world import LifeChange
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from toys import line
 
+from comesh.core.streams import stream
 from comesh.sim.radio import Radio, RadioSettings
 from comesh.sim.routes import UNREACHABLE, Routes
-from comesh.sim.streams import stream
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.traffic import Amount, Lost, Parcel
 

@@ -7,8 +7,8 @@ import pytest
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.plan import Place, Plan, PlannedDevice, PlannedNode, SelectionSettings
 from comesh.core.selection.planning import make_plan
+from comesh.core.streams import stream
 from comesh.sim.routes import UNREACHABLE, Routes
-from comesh.sim.streams import stream
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError, make_topology, topology_of_plan
 
 SHAPES = list(Shape)

@@ -10,11 +10,11 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.node import AnyEvent
 from comesh.core.stamps import Ballot, RunId, Stamp
 from comesh.core.values import Value
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
+from comesh.drivers.virtual.sources import Constant, RandomWalk, Script, Source, SquareWave
 from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
 from comesh.sim.device_radio import REQUEST_LIVES_MS
-from comesh.sim.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
 from comesh.sim.radio import RadioSettings
-from comesh.sim.sources import Constant, RandomWalk, Script, Source, SquareWave
 from comesh.sim.traffic import Lost
 from comesh.sim.world import World, WorldSettings
 

@@ -8,9 +8,9 @@ from comesh.core.events import DeviceReported, Started, TimerFired
 from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
 from comesh.core.values import Value
-from comesh.sim.devices import EVENTS_KEPT, DeviceSpec
+from comesh.drivers.virtual.devices import EVENTS_KEPT, DeviceSpec
+from comesh.drivers.virtual.sources import Constant
 from comesh.sim.radio import RadioSettings
-from comesh.sim.sources import Constant
 from comesh.sim.world import WorldSettings
 
 D0 = DeviceId("d0")

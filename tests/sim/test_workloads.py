@@ -11,9 +11,9 @@ from comesh.core.plan import Locality, SelectionSettings
 from comesh.core.program import Predicate, ProtocolSettings, ReadingName
 from comesh.core.strategies import Strategy
 from comesh.core.values import Value
-from comesh.sim.devices import Request, VirtualDevices
+from comesh.drivers.virtual.devices import Request, VirtualDevices
+from comesh.drivers.virtual.sources import Script, SquareWave
 from comesh.sim.predicates import Comparison, Joined, Not
-from comesh.sim.sources import Script, SquareWave
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.workloads import (
     COOLDOWN_MS,

@@ -9,7 +9,7 @@ from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.messages import Ack, Gossip, Message, Ping, Rumours
 from comesh.core.node import AnyEvent
 from comesh.core.plan import Place
-from comesh.sim.devices import DeviceSpec
+from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.topology import Topology
 from comesh.sim.world import World, WorldSettings
 

@@ -16,13 +16,13 @@ from comesh.cli.sim_run import Outputs, Way, run
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import Exit, err, fail, print_json
 from comesh.core.ids import RoutineId
+from comesh.core.streams import stream
 from comesh.deployment.problems import did_you_mean
 from comesh.sim.fault_files import FaultsFile, parse_faults
 from comesh.sim.faults import Schedule, ScheduleError, crashes
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report
-from comesh.sim.streams import stream
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError
 from comesh.sim.world import WorldSettings
 

@@ -11,8 +11,8 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
 from comesh.deployment.planning import plan_of
 from comesh.deployment.program import program_of
-from comesh.sim.devices import DeviceSpec
-from comesh.sim.document_devices import device_specs
+from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.radio import HOP_MS
 from comesh.sim.topology import (
     REACH_SPACINGS,

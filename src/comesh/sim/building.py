@@ -10,8 +10,8 @@ from comesh.core.program import Program
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program, program_of
+from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.checks import Checks
-from comesh.sim.document_devices import device_specs
 from comesh.sim.faults import Fault, Schedule
 from comesh.sim.group_watch import GroupNow, LiveGroups
 from comesh.sim.injection import inject

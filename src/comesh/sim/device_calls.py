@@ -19,8 +19,8 @@ from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
 from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
+from comesh.drivers.virtual.devices import Reply, Request, VirtualDevices
 from comesh.sim.device_radio import DeviceRadio
-from comesh.sim.devices import Reply, Request, VirtualDevices
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import Process
 from comesh.sim.radio import Radio

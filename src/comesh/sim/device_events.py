@@ -16,13 +16,13 @@ from comesh.core.effects import AcknowledgeEvent, Subscribe
 from comesh.core.events import DeviceReported
 from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
+from comesh.core.streams import stream
 from comesh.core.values import Value
+from comesh.drivers.virtual.devices import VirtualDevices
 from comesh.sim.device_radio import DeviceRadio
-from comesh.sim.devices import VirtualDevices
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import Machine, Process
 from comesh.sim.radio import Radio
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 from comesh.sim.traffic import Parcel
 

@@ -13,7 +13,7 @@ from collections import deque
 
 from comesh.core.draws import Draws
 from comesh.core.journal import BootRaised, Image, JournalRecord, PowerLost
-from comesh.sim.streams import stream
+from comesh.core.streams import stream
 
 
 class Disk:

@@ -14,8 +14,8 @@ from comesh.core.effects import Effect
 from comesh.core.events import Timer
 from comesh.core.ids import NodeId
 from comesh.core.node import AnyEvent
+from comesh.core.streams import stream
 from comesh.sim.disk import Disk
-from comesh.sim.streams import stream
 
 INBOX_EVENTS: Final = 10_000
 """What waits for a paused or slow process; further messages are lost, as in a full socket buffer."""

@@ -9,8 +9,8 @@ from comesh.core.membership.table import Table
 from comesh.core.messages import MemberState
 from comesh.core.node import Node, no_compiler
 from comesh.core.program import Program
+from comesh.core.streams import stream
 from comesh.sim.machine import nonce_of
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 from comesh.sim.world import NodeFactory
 

@@ -27,12 +27,12 @@ from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings
 from comesh.core.messages import MemberState, Notice
 from comesh.core.node import Node
+from comesh.core.streams import stream
 from comesh.sim.engine import Priority
 from comesh.sim.faults import CopyCard, Schedule
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.simulation import Simulation
-from comesh.sim.streams import stream
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world import LifeChange, World, WorldSettings
 

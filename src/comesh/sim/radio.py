@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comesh.core.messages import MAX_DATAGRAM_BYTES
+from comesh.core.streams import stream
 from comesh.sim.routes import UNREACHABLE, Routes
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 from comesh.sim.traffic import Lost, Parcel, Traffic
 

@@ -17,6 +17,7 @@ import msgspec
 
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
+from comesh.core.streams import stream
 from comesh.sim.faults import (
     EVERYWHERE,
     CopyCard,
@@ -44,7 +45,6 @@ from comesh.sim.faults import (
     Skew,
     Slow,
 )
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 
 LONGEST_FAULT_MS: Final = 30_000.0

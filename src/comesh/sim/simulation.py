@@ -16,7 +16,7 @@ from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import no_compiler
 from comesh.core.program import Program
-from comesh.sim.devices import DeviceSpec
+from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.faults import Schedule
 from comesh.sim.injection import inject
 from comesh.sim.members import members

@@ -27,14 +27,14 @@ from comesh.core.program import (
 )
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.streams import stream
 from comesh.core.values import Value
-from comesh.sim.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.sources import Constant, Script, Source
 from comesh.sim.faults import CopyCard, Restart, Schedule
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
-from comesh.sim.sources import Constant, Script, Source
-from comesh.sim.streams import stream
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world import WorldSettings
 

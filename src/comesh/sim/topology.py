@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.plan import Place, Plan, PlannedDevice, PlannedNode
-from comesh.sim.streams import stream
+from comesh.core.streams import stream
 
 SMART_SHARE = 0.4
 SPACING_MM = 1000

@@ -30,11 +30,11 @@ from comesh.core.program import (
 )
 from comesh.core.selection.planning import make_plan
 from comesh.core.strategies import Strategy
+from comesh.core.streams import stream
 from comesh.core.values import Value
-from comesh.sim.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.sources import Constant, Script, Source, SquareWave
 from comesh.sim.predicates import Comparison, Joined, Not
-from comesh.sim.sources import Constant, Script, Source, SquareWave
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 
 QUICK_MS: Final = 20.0

@@ -49,14 +49,14 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.journal import JournalRecord
 from comesh.core.messages import Datagram, Message, decode, encode
 from comesh.core.node import AnyEvent
+from comesh.core.streams import stream
+from comesh.drivers.virtual.devices import DeviceSpec, VirtualDevices
 from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.device_events import DeviceEvents
-from comesh.sim.devices import DeviceSpec, VirtualDevices
 from comesh.sim.disk import Disk, store_of
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.machine import INBOX_EVENTS, Clock, Machine, PendingTimer, Process, Steppable, nonce_of
 from comesh.sim.radio import Radio, RadioSettings
-from comesh.sim.streams import stream
 from comesh.sim.topology import Topology
 from comesh.sim.trace import Trace
 from comesh.sim.traffic import Lost, Parcel

@@ -6,8 +6,8 @@ from told_groups import Told, act, call, held, run_id
 from comesh.core.group.ledger import Ledger
 from comesh.core.records import DeviceRecord, Gone, GroupRecord
 from comesh.core.stamps import Ballot, Era
+from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks import Promise
-from comesh.sim.devices import Acted
 
 A, B = run_id("a"), run_id("b")
 SECOND = Ballot(1, 1)

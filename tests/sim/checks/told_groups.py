@@ -23,8 +23,8 @@ from comesh.core.records import (
 )
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era, RunId, Stamp
 from comesh.core.strategies import Strategy
+from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks import Checks, Promise
-from comesh.sim.devices import Acted
 
 NODES = ("n1", "n2", "n3")
 

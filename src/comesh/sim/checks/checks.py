@@ -11,6 +11,7 @@ from comesh.core.effects import Committed, LeaderChanged, Observation, RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.stamps import RunId
+from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks.chronicle import Chronicle
 from comesh.sim.checks.disks import Disks, Lacking, nobody
 from comesh.sim.checks.elections import Elections, Unfounded, nothing
@@ -21,7 +22,6 @@ from comesh.sim.checks.progress import Progress
 from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.runs import Runs
 from comesh.sim.checks.violation import BrokenPromiseError, Loss, Promise, Violation
-from comesh.sim.devices import Acted
 from comesh.sim.world import World
 
 MOST_VIOLATIONS: Final = 100

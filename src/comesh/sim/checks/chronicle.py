@@ -21,7 +21,7 @@ from comesh.core.records import (
     RunRecord,
 )
 from comesh.core.stamps import RunId
-from comesh.sim.devices import Acted
+from comesh.drivers.virtual.devices import Acted
 
 NOTES: Final = 20_000
 """How many observations are kept: those of some minutes of a large mesh."""

@@ -14,9 +14,9 @@ from typing import Final
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.records import Call, DeviceRecord, Record
 from comesh.core.stamps import RunId
+from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
-from comesh.sim.devices import Acted
 
 KEPT_SPANS: Final = 64
 """Holds of one device that are remembered: more than can follow each other while a command is in the air."""

@@ -1,4 +1,4 @@
-"""Randomness of the simulator: one stream of draws per concern, all from one seed.
+"""Randomness by concern: one stream of draws each, all from one seed.
 
 A stream depends on the seed and its own name only. So a new concern, or one that draws more often,
 leaves every other stream as it was: switching loss on does not change where devices stand.

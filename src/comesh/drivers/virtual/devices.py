@@ -18,9 +18,9 @@ import msgspec
 
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.stamps import RunId, Stamp
+from comesh.core.streams import stream
 from comesh.core.values import Value
-from comesh.sim.sources import Constant, Shown, Source
-from comesh.sim.streams import stream
+from comesh.drivers.virtual.sources import Constant, Shown, Source
 
 EVENTS_KEPT: Final = 64
 """That a device keeps until they are acknowledged; further ones it drops."""

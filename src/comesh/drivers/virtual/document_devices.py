@@ -10,11 +10,11 @@ from typing import assert_never
 
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId
+from comesh.core.streams import stream
 from comesh.deployment.model import Command, Deployment, Device
 from comesh.deployment.values import INT_MAX, INT_MIN, Kind, ValueType
-from comesh.sim.devices import CommandSpec, DeviceSpec
-from comesh.sim.sources import Constant, RandomWalk, Source, SquareWave
-from comesh.sim.streams import stream
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
+from comesh.drivers.virtual.sources import Constant, RandomWalk, Source, SquareWave
 
 _SHORTEST_WAVE_MS, _LONGEST_WAVE_MS = 10_000.0, 90_000.0
 _USUAL_RANGE = (0.0, 100.0)

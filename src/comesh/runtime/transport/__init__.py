@@ -1,0 +1,44 @@
+"""What carries messages between nodes: a small interface, and the errors of opening it.
+
+    transport = UdpTransport(...)            # or a port of a MemoryNetwork
+    await transport.open(deliver)            # deliver(sender, message) for whatever comes from then on
+    transport.send(NodeId("n2"), b"...")     # never blocks, never fails
+    transport.flush()                        # whatever was sent since the last flush leaves now
+    await transport.close()
+
+Promises: a sender is who it says (authenticated end to end); a message comes whole or not at all, unread by
+others. Not promised: that it comes, comes once, soon, or in order. All else is the core's business.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from comesh.core.ids import NodeId
+from comesh.core.messages import MAX_DATAGRAM_BYTES
+
+MOST_MESSAGE_BYTES = MAX_DATAGRAM_BYTES + 64
+"""Of one message: a datagram of the core, and what the runtime puts around it. Longer ones are dropped and
+counted."""
+
+Deliver = Callable[[NodeId, bytes], None]
+
+
+class TransportError(Exception):
+    """The transport cannot open; str() says what is wrong and what to do."""
+
+
+class Transport(Protocol):
+    @property
+    def counters(self) -> Counter[str]:
+        """What was sent, received and dropped, by plain names such as `datagrams sent`, `bytes sent`,
+        `dropped: not a datagram of ours`."""
+        ...
+
+    async def open(self, deliver: Deliver) -> None: ...
+
+    def send(self, to: NodeId, message: bytes) -> None: ...
+
+    def flush(self) -> None: ...
+
+    async def close(self) -> None: ...
