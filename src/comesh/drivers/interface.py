@@ -23,7 +23,7 @@ from comesh.core.values import Value
 
 Readings = dict[str, Value]
 Report = Callable[[Readings, str | None], None]
-"""What a device says by itself: readings; and the token of an event, which is told until it is acknowledged."""
+"""What a device says by itself: readings; and the token of an event, told until it is acknowledged."""
 
 
 class DeviceFailedError(Exception):
