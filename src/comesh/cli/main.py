@@ -17,7 +17,7 @@ from typer.main import get_command
 from comesh import __version__
 from comesh.cli.terminal import Exit, drop_output, err, out
 
-COMMANDS = ("demo", "new", "validate", "plan", "sim", "fuzz", "schema")
+COMMANDS = ("demo", "new", "validate", "plan", "sim", "fuzz", "schema", "keys")
 
 
 @contextmanager
@@ -44,8 +44,11 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
+        found = getattr(import_module(f"comesh.cli.{cmd_name}"), cmd_name)
+        if isinstance(found, typer.Typer):  # a command with sub-commands
+            return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(getattr(import_module(f"comesh.cli.{cmd_name}"), cmd_name))
+        alone.command(cmd_name)(found)
         return get_command(alone)
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
