@@ -7,6 +7,7 @@ from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.event_feeds import EventFeeds
 from comesh.core.devices.readings import Readings
 from comesh.core.devices.reconciliation import Reconciliation
+from comesh.core.devices.sensed import Sensed
 from comesh.core.devices.sensing import Sensing
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
@@ -46,6 +47,10 @@ class Devices:
     @property
     def in_flight(self) -> bool:
         return self._cluster.is_in_flight
+
+    def sensed(self, device: DeviceId) -> Sensed | None:
+        """What is known of a device right now, for people."""
+        return self._sensing.get(device)
 
     def begin(self, step: Step) -> None:
         self._cluster.drop_removed()

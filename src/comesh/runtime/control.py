@@ -1,0 +1,116 @@
+"""The door of a node for people on its machine: a Unix socket in its data directory, a JSON object per line.
+
+    {"ask": "status"}                      what this node knows
+    {"ask": "mesh"}                        what every node says, each asked by this one
+    {"ask": "fire", "routine": "...", "request": "..."}
+    {"ask": "trace", "run": "..."}         of a run, or of the latest run of a routine, from all nodes
+    {"ask": "runs"}                        the latest runs
+    {"ask": "watch"}                       news of the whole mesh, line by line, until the socket is closed
+    {"ask": "device", "device": "...", "be": "slow|silent|gone|well", "ms": 500}    a virtual one of this node
+
+Every answer is one line; `{"error": "..."}` says what was wrong. Only the node's own user can open it.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+SOCKET: Final = "control.sock"
+POINTER: Final = "control.path"
+"""Where the path of a socket is too long for the system, it is elsewhere, and this file says where."""
+LONGEST_PATH: Final = 100
+MOST_LINE_BYTES: Final = 65_536
+MOST_CLIENTS: Final = 64
+
+Asked = dict[str, Any]
+Answer = Callable[[Asked], Awaitable[object]]
+Stream = Callable[[Asked], AsyncIterator[object]]
+
+
+class Control:
+    """Serves `answer` for one line, and `stream` for asks that go on (`watch`)."""
+
+    def __init__(self, directory: Path, answer: Answer, stream: Stream) -> None:
+        self._directory = directory
+        self._answer = answer
+        self._stream = stream
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+        self._path = directory / SOCKET
+        self._elsewhere: Path | None = None
+
+    async def open(self) -> None:
+        if len(os.fsencode(self._path.absolute())) > LONGEST_PATH:
+            self._elsewhere = Path(tempfile.mkdtemp(prefix="comesh-"))
+            self._path = self._elsewhere / SOCKET
+            (self._directory / POINTER).write_text(str(self._path))
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        self._server = await asyncio.start_unix_server(
+            self._on_client, str(self._path), limit=MOST_LINE_BYTES
+        )
+        self._path.chmod(0o600)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._clients):
+            task.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        for path in (self._path, self._directory / POINTER):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        if self._elsewhere is not None:
+            with contextlib.suppress(OSError):
+                self._elsewhere.rmdir()
+
+    async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        try:
+            if len(self._clients) > MOST_CLIENTS:
+                await _write(writer, {"error": f"{MOST_CLIENTS} others ask already; try again"})
+                return
+            while line := await reader.readline():
+                await self._on_line(line, writer)
+        except (ConnectionError, ValueError, asyncio.CancelledError):
+            pass  # it went away, or sent a line longer than any question
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    async def _on_line(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        try:
+            asked = msgspec.json.decode(line, type=Asked)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            await _write(
+                writer, {"error": 'a question is one JSON object per line, such as {"ask": "status"}'}
+            )
+            return
+        if asked.get("ask") == "watch":
+            async for news in self._stream(asked):
+                await _write(writer, news)
+        else:
+            await _write(writer, await self._answer(asked))
+
+
+async def _write(writer: asyncio.StreamWriter, answer: object) -> None:
+    writer.write(msgspec.json.encode(answer) + b"\n")
+    await writer.drain()
+
+
+def socket_of(directory: Path) -> Path | None:
+    """Where the node with this data directory listens; None: nowhere."""
+    pointer = directory / POINTER
+    if pointer.is_file():
+        path = Path(pointer.read_text())
+        return path if path.exists() else None
+    path = directory / SOCKET
+    return path if path.exists() else None

@@ -1,0 +1,52 @@
+"""The document that a node began with, kept in its data directory: later ones come from the mesh.
+
+What a file says after that is not what the mesh runs by: a changed file is told, and does nothing.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from comesh.core.ids import NodeId
+from comesh.deployment.load import load_bytes
+from comesh.deployment.model import Deployment
+from comesh.deployment.problems import did_you_mean
+from comesh.runtime.log import Log
+
+FIRST_DOCUMENT: Final = "deployment-1.yaml"
+
+
+class DocumentError(Exception):
+    """There is no document that this node could run by; str() says what is wrong, line by line."""
+
+
+def first_document(file: Path, data: Path, name: NodeId, log: Log) -> tuple[str, Deployment]:
+    """The text and the meaning of deployment version 1."""
+    kept = data / FIRST_DOCUMENT
+    given = _read(file) if file.is_file() or not kept.is_file() else None
+    if kept.is_file():
+        text = _read(kept)
+        if given is not None and given != text:
+            log.warn(f"{file} is not what this deployment began with, and is not used: change it in the mesh")
+    else:
+        text = given or ""
+    deployment = parsed(text, str(file))
+    if name not in deployment.nodes:
+        hint = did_you_mean(name, deployment.nodes)
+        raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else ""))
+    if not kept.is_file():
+        kept.write_text(text)
+    return text, deployment
+
+
+def parsed(text: str, file: str) -> Deployment:
+    outcome = load_bytes(text.encode("utf-8", "surrogatepass"), file)
+    if outcome.deployment is None:
+        raise DocumentError("\n".join(map(str, outcome.errors)))
+    return outcome.deployment
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise DocumentError(f"cannot read {file}: {wrong}") from wrong

@@ -1,0 +1,41 @@
+"""What a node process is told when it starts."""
+
+from pathlib import Path
+
+import msgspec
+
+from comesh.core.ids import NodeId
+from comesh.runtime.log import LogFormat
+
+Address = tuple[str, int]
+DEFAULT_PORT = 7440
+
+
+class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    name: NodeId
+    document: Path
+    data: Path
+    keys: Path
+    listen: tuple[Address, ...] = ()
+    """Empty: the port of its address in the document, on all interfaces."""
+    addresses: dict[NodeId, tuple[Address, ...]] = {}
+    """Of nodes, instead of those in the document."""
+    devices_at: Address | None = None
+    """Where a process with the virtual devices listens."""
+    initialise: bool = False
+    """The first start of the deployment: this node may begin its groups."""
+    record: Path | None = None
+    """Where everything is recorded for the lab's checkers."""
+    boot_id: str | None = None
+    """In the place of the kernel's, for the lab: another one is another boot of the machine."""
+    clock_offset_ms: float = 0.0
+    """How far this node's wall clock is off, for the lab."""
+    log: LogFormat = LogFormat.PEOPLE
+
+
+def parse_address(text: str) -> Address:
+    """`host:port` or `[v6]:port`; raises ValueError that says what is wrong."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise ValueError(f"{text!r} is no address: write host:port, such as 192.168.1.20:7440")
+    return host.strip("[]") or "0.0.0.0", int(port)
