@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -217,6 +218,10 @@ class _Worker(asyncio.Protocol):
             self.done.set_exception(exc or ConnectionError("etcd closed a connection"))
 
 
+def _itself(worker: _Worker) -> _Worker:
+    return worker
+
+
 def at_once(port: int, count: int, workers: int) -> tuple[list[float], float]:
     """The same, by so many workers at once that share the count."""
     with contextlib.closing(Gateway(port)) as gateway:
@@ -227,7 +232,7 @@ def at_once(port: int, count: int, workers: int) -> tuple[list[float], float]:
         left, took_ms = [count], list[float]()
         made = [_Worker(number, lease, left, took_ms) for number in range(workers)]
         for worker in made:
-            await loop.create_connection(lambda worker=worker: worker, LOOPBACK, port)
+            await loop.create_connection(partial(_itself, worker), LOOPBACK, port)
         began = time.perf_counter()
         for worker in made:
             worker.begin()

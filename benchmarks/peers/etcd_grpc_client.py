@@ -36,6 +36,7 @@ def field(number: int, value: int | bytes) -> bytes:
 
 def fields(data: bytes) -> dict[int, int | bytes]:
     """Of a message that has no other wire types."""
+    at = 0
 
     def number() -> int:
         nonlocal at
@@ -48,7 +49,6 @@ def fields(data: bytes) -> dict[int, int | bytes]:
             if byte < 128:
                 return value
 
-    at = 0
     found: dict[int, int | bytes] = {}
     while at < len(data):
         key = number()

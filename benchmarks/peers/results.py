@@ -43,13 +43,9 @@ def result(
     name: str, unit: Literal["ms", "s"], values: Sequence[float], took_s: float | None = None
 ) -> Result:
     """took_s: the whole measurement, by the clock on the wall."""
-    return Result(
-        name,
-        unit,
-        len(values),
-        *(percentile(values, percent) for percent in (50, 90, 99)),
-        per_second=None if took_s is None else len(values) / took_s,
-    )
+    p50, p90, p99 = (percentile(values, percent) for percent in (50, 90, 99))
+    per_second = None if took_s is None else len(values) / took_s
+    return Result(name, unit, len(values), p50, p90, p99, per_second)
 
 
 def ratio(ours: Result, theirs: Result) -> float:
