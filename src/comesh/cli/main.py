@@ -17,7 +17,24 @@ from typer.main import get_command
 from comesh import __version__
 from comesh.cli.terminal import Exit, drop_output, err, out
 
-COMMANDS = ("demo", "new", "validate", "plan", "sim", "fuzz", "schema", "keys")
+COMMANDS = (
+    "demo",
+    "new",
+    "validate",
+    "plan",
+    "up",
+    "node",
+    "devices",
+    "status",
+    "fire",
+    "trace",
+    "watch",
+    "keys",
+    "service",
+    "sim",
+    "fuzz",
+    "schema",
+)
 
 
 @contextmanager

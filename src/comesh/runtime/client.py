@@ -44,6 +44,10 @@ class Client:
         self._lines.close()
         self._socket.close()
 
+    def wait(self, within_s: float) -> None:
+        """How long an answer may take from now on."""
+        self._socket.settimeout(within_s)
+
     def ask(self, kind: type[_T], ask: str, **about: Any) -> _T:
         """The answer to one question, as what it is."""
         return msgspec.json.decode(self._ask({"ask": ask, **about}), type=kind)

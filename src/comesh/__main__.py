@@ -1,0 +1,5 @@
+"""`python -m comesh` is `comesh`."""
+
+from comesh.cli.main import main
+
+main()

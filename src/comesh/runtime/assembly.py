@@ -1,0 +1,228 @@
+"""Puts a node together: document, journal, credentials, transport, devices, host; and takes it apart again.
+
+assembly = Assembly(options, log)
+await assembly.open()
+await assembly.stopped.wait()
+await assembly.close()
+"""
+
+import asyncio
+import os
+import secrets
+from typing import Final
+
+from comesh.core.effects import Observation
+from comesh.core.events import LeaveAsked, Started
+from comesh.core.ids import NodeId
+from comesh.core.journal import JournalRecord
+from comesh.core.membership import MembershipSettings
+from comesh.core.node import AnyEvent, Node
+from comesh.deployment.model import Deployment
+from comesh.deployment.program import load_program, program_of
+from comesh.runtime.clock import Clock
+from comesh.runtime.control import Control
+from comesh.runtime.credentials import Credentials
+from comesh.runtime.devices import Devices
+from comesh.runtime.documents import first_document, parsed
+from comesh.runtime.host import Host
+from comesh.runtime.inquiries import Inquiries
+from comesh.runtime.journal import Journal, JournalError
+from comesh.runtime.log import Log
+from comesh.runtime.options import Address, NodeOptions, parse_address
+from comesh.runtime.questions import FIRST_BYTE as QUESTION
+from comesh.runtime.questions import Questions
+from comesh.runtime.recording import OBSERVED, Began, Flushed, Recorder, Wrote, encode_record, told
+from comesh.runtime.transport.udp import UdpTransport
+from comesh.runtime.view import News, View
+
+FLUSH_MS: Final = 50.0
+"""What need not be flushed before it is acknowledged is durable after this long."""
+HOUSEKEEPING_S: Final = 0.5
+LEAVE_S: Final = 0.5
+"""How long a node that leaves stays to hand its groups over and say good-bye."""
+
+
+class Assembly:
+    def __init__(self, options: NodeOptions, log: Log) -> None:
+        self.options = options
+        self.log = log
+        self.stopped = asyncio.Event()
+        self.why_stopped = ""
+        self.was_ready = False
+
+    async def open(self) -> None:
+        options = self.options
+        options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text, self.deployment = first_document(options.document, options.data, options.name, self.log)
+        self.clock = Clock(offset_ms=options.clock_offset_ms)
+        program = program_of(self.deployment, 1, text=text)
+        self.credentials = Credentials.load(options.keys, options.name)
+        self.journal = Journal.open(
+            options.data,
+            create="initialise" if options.initialise else "replace",
+            strict=program.settings.strict,
+            boot_id=options.boot_id,
+        )
+        for note in self.journal.notes:
+            self.log.warn(note)
+        self.node = Node(
+            own=options.name,
+            roster=program.roster,
+            membership=MembershipSettings(period_ms=self.deployment.settings.membership_period_ms),
+            seed=secrets.randbits(63),
+            program=program,
+            compile_text=load_program,
+        )
+        self.transport = UdpTransport(
+            options.name,
+            self.credentials,
+            listen=options.listen or (self._own_address(),),
+            addresses=self._addresses(self.deployment),
+        )
+        self.devices = Devices(
+            options.name,
+            self.deployment,
+            send=self.transport.send,
+            give=self._give,
+            now_ms=self.clock.monotonic_ms,
+            devices_at=options.devices_at,
+        )
+        self.host = Host(
+            self.node,
+            journal=self.journal,
+            transport=self.transport,
+            devices=self.devices,
+            clock=self.clock,
+            flush_ms=FLUSH_MS,
+            on_stop=self.stop,
+            journal_error=JournalError,
+        )
+        self.view = View(self.node, self.clock.wall_ms)
+        self.host.listeners.append(self.view.on_observation)
+        self.inquiries = Inquiries(self)
+        self.questions = Questions(self.transport.send, self.inquiries.answer_peer, self.clock.monotonic_ms)
+        self.view.watchers.append(self.questions.tell_news)
+        self.view.watchers.append(self._log_news)
+        self.control = Control(options.data, self.inquiries.answer, self.inquiries.stream)
+        self._recorder = self._record()
+        await self.devices.open()
+        await self.transport.open(self._deliver)
+        await self.control.open()
+        self._begin()
+        self._housekeeping = asyncio.create_task(self._keep_house())
+
+    def _begin(self) -> None:
+        journal = self.journal
+        started = Started(
+            boot=journal.boot,
+            nonce=secrets.randbits(62),
+            store=journal.store,
+            initialised=journal.initialised,
+            power_lost=journal.power_lost,
+            journal=journal.image.copy(),
+        )
+        if self._recorder is not None:
+            began = Began(started.boot, started.store, started.initialised, started.power_lost, os.getpid())
+            self._recorder.write(self.clock.monotonic_us(), began)
+        self.host.give(started)
+
+    async def close(self) -> None:
+        """Hand over what it leads, say good-bye, and end."""
+        self._housekeeping.cancel()
+        if not self.why_stopped:
+            self.host.give(LeaveAsked())
+            await asyncio.sleep(LEAVE_S)
+        await self.control.close()
+        self.host.close()
+        await self.devices.close()
+        await self.transport.close()
+        self.journal.close()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def stop(self, why: str) -> None:
+        """The core says that this process must end."""
+        self.why_stopped = why
+        self.log.error(why)
+        self.stopped.set()
+
+    # -- what comes --------------------------------------------------------------------------------------
+
+    def _give(self, event: AnyEvent) -> None:
+        self.host.give(event)
+
+    def _deliver(self, sender: NodeId, message: bytes) -> None:
+        if message[:1] == b"\x01":
+            self.host.deliver(sender, message)
+        elif message[:1] == bytes([QUESTION]):
+            if not self.questions.on_frame(sender, message):
+                self.host.counters["dropped: a question that cannot be read"] += 1
+        elif not self.devices.on_frame(sender, message):
+            self.host.counters["dropped: a frame that cannot be read"] += 1
+
+    def trouble(self) -> tuple[str, ...]:
+        """What a person should look after."""
+        return tuple(filter(None, (self.host.journal_trouble, *self.clock_notes())))
+
+    def clock_notes(self) -> tuple[str, ...]:
+        return ()
+
+    # -- telling -----------------------------------------------------------------------------------------
+
+    def _log_news(self, news: News) -> None:
+        if news.kind == "run" and news.what not in ("fired", "finished", "failed"):
+            return
+        detail = f" ({news.detail})" if news.detail else ""
+        self.log.say(f"{news.about} {news.what}{detail}", kind=news.kind)
+
+    def _record(self) -> Recorder | None:
+        if self.options.record is None:
+            return None
+        recorder = Recorder(self.options.record, self.options.name)
+        now_us = self.clock.monotonic_us
+
+        def observed(observation: Observation) -> None:
+            if type(observation).__name__ in OBSERVED:
+                recorder.write(now_us(), told(observation))
+
+        def wrote(record: JournalRecord) -> None:
+            recorder.write(now_us(), Wrote(encode_record(record), self.journal.appended_bytes))
+
+        def flushed() -> None:
+            recorder.write(now_us(), Flushed(self.journal.flushed_bytes))
+
+        self.host.listeners.insert(0, observed)
+        self.host.wrote.append(wrote)
+        self.host.flushed.append(flushed)
+        return recorder
+
+    # -- addresses and versions --------------------------------------------------------------------------
+
+    def _own_address(self) -> Address:
+        address = self.deployment.nodes[self.options.name].address
+        port = 0 if address is None else parse_address(address)[1]
+        return "::", port
+
+    def _addresses(self, deployment: Deployment) -> dict[NodeId, tuple[Address, ...]]:
+        found = {
+            name: (parse_address(node.address),)
+            for name, node in deployment.nodes.items()
+            if node.address is not None and name != self.options.name
+        }
+        return found | dict(self.options.addresses)
+
+    async def _keep_house(self) -> None:
+        """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
+        version = 1
+        while True:
+            if self.node.deployment != version and self.node.groups is not None:
+                version = self.node.deployment
+                self.deployment = parsed(self.node.groups.versions.newest.text, f"version {version}")
+                for name, addresses in self._addresses(self.deployment).items():
+                    self.transport.set_addresses(name, addresses)
+                await self.devices.adopt(self.deployment)
+                self.log.say(f"deployment version {version}")
+            if not self.was_ready and self.view.ready:
+                self.was_ready = True
+                self.log.say("ready")
+            await asyncio.sleep(HOUSEKEEPING_S)

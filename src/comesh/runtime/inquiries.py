@@ -1,0 +1,189 @@
+"""Answers what people and other nodes ask a node: how it is, how the mesh is, what a run did; and fires routines."""
+
+import asyncio
+import os
+import resource
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from comesh import __version__
+from comesh.core.effects import Answered
+from comesh.core.events import FireAsked
+from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.runtime.questions import WATCH_MS
+from comesh.runtime.view import News, NodeStatus, TraceLine
+
+if TYPE_CHECKING:
+    from comesh.runtime.assembly import Assembly
+
+FIRE_WAIT_S: Final = 35.0
+"""Longer than the core tries to reach a group."""
+MOST_NEWS_WAITING: Final = 1000
+"""Of one watcher that does not read; the oldest are dropped."""
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+Lines = tuple[TraceLine, ...]
+_T = TypeVar("_T")
+
+
+class Mesh(msgspec.Struct, frozen=True, kw_only=True):
+    """What every node of the deployment says; None: it did not answer."""
+
+    asked: NodeId
+    nodes: dict[NodeId, NodeStatus | None]
+
+
+class Fired(msgspec.Struct, frozen=True, kw_only=True):
+    run: str | None
+    why_not: str
+
+
+class Inquiries:
+    def __init__(self, assembly: "Assembly") -> None:
+        self._assembly = assembly
+        self._requests = 0
+
+    # -- of other nodes ----------------------------------------------------------------------------------
+
+    def answer_peer(self, ask: str, about: str) -> bytes:
+        view = self._assembly.view
+        match ask:
+            case "status":
+                return msgspec.json.encode(self.status())
+            case "trace":
+                return msgspec.json.encode(view.trace(about))
+            case "runs":
+                return msgspec.json.encode(view.runs())
+            case _:
+                return b"null"
+
+    # -- of people ---------------------------------------------------------------------------------------
+
+    async def answer(self, asked: dict[str, Any]) -> object:
+        match asked:
+            case {"ask": "status"}:
+                return self.status()
+            case {"ask": "mesh"}:
+                return await self._mesh()
+            case {"ask": "runs"}:
+                return await self._lines("runs", "")
+            case {"ask": "trace", "run": str(run)}:
+                return await self._lines("trace", run)
+            case {"ask": "fire", "routine": str(routine)}:
+                return await self._fire(RoutineId(routine), asked.get("request"))
+            case {"ask": "device", "device": str(device), "be": str(be)}:
+                return self._misbehave(DeviceId(device), be, asked.get("ms", 0.0))
+            case _:
+                return {
+                    "error": "this node knows the questions status, mesh, runs, trace, fire, watch, device"
+                }
+
+    async def stream(self, asked: dict[str, Any]) -> AsyncIterator[object]:
+        """News of the whole mesh; who does not read loses the oldest."""
+        waiting: asyncio.Queue[News] = asyncio.Queue(MOST_NEWS_WAITING)
+
+        def take(news: News) -> None:
+            if waiting.full():
+                waiting.get_nowait()
+            waiting.put_nowait(news)
+
+        assembly = self._assembly
+        assembly.view.watchers.append(take)
+        assembly.questions.on_news.append(take)
+        try:
+            while True:
+                assembly.questions.ask_for_news(self._others())
+                ends = asyncio.get_running_loop().time() + WATCH_MS / 2000
+                while (left := ends - asyncio.get_running_loop().time()) > 0:
+                    try:
+                        yield await asyncio.wait_for(waiting.get(), left)
+                    except TimeoutError:
+                        break
+        finally:
+            assembly.view.watchers.remove(take)
+            assembly.questions.on_news.remove(take)
+
+    def status(self) -> NodeStatus:
+        assembly = self._assembly
+        view, node = assembly.view, assembly.node
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return NodeStatus(
+            node=node.id,
+            software=__version__,
+            pid=os.getpid(),
+            wall_ms=assembly.clock.wall_ms(),
+            boot=assembly.journal.boot,
+            deployment=assembly.deployment.name or "",
+            version=node.deployment,
+            ready=view.ready,
+            joined=node.membership.joined,
+            trouble=assembly.trouble(),
+            living=node.membership.living,
+            groups=view.groups(),
+            devices=view.devices(),
+            routines=view.routines(),
+            memory_kb=_resident_kb(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            counters={**assembly.transport.counters, **assembly.host.counters, **view.refused},
+        )
+
+    async def _mesh(self) -> Mesh:
+        own = self._assembly.node.id
+        answers = await self._assembly.questions.ask(self._others(), "status")
+        nodes: dict[NodeId, NodeStatus | None] = {own: self.status()}
+        for node, answer in answers.items():
+            nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
+        return Mesh(asked=own, nodes=dict(sorted(nodes.items())))
+
+    async def _lines(self, ask: str, about: str) -> Lines:
+        """From all nodes, in order of time."""
+        answers = await self._assembly.questions.ask(self._others(), ask, about)
+        view = self._assembly.view
+        lines = list(view.trace(about) if ask == "trace" else view.runs())
+        for answer in answers.values():
+            lines += () if answer is None else _decoded(answer, Lines) or ()
+        if ask == "trace" and "#" not in about:
+            latest = max(lines, key=lambda line: line.wall_ms, default=None)
+            lines = [] if latest is None else list(await self._lines(ask, latest.run))
+        return tuple(sorted(lines, key=lambda line: line.wall_ms))
+
+    async def _fire(self, routine: RoutineId, request: object) -> Fired:
+        assembly = self._assembly
+        if not isinstance(request, str):
+            self._requests += 1
+            request = f"{assembly.node.id}.{assembly.journal.boot}.{self._requests}"
+        answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        assembly.view.answers[request] = lambda told: answered.done() or answered.set_result(told)
+        assembly.host.give(FireAsked(routine=routine, request=request))
+        try:
+            told = await asyncio.wait_for(answered, FIRE_WAIT_S)
+        except TimeoutError:
+            assembly.view.answers.pop(request, None)
+            return Fired(run=None, why_not=f"no answer within {FIRE_WAIT_S:.0f} s")
+        return Fired(run=None if told.run is None else str(told.run), why_not=told.why_not)
+
+    def _misbehave(self, device: DeviceId, be: str, ms: object) -> object:
+        try:
+            self._assembly.devices.set_fault(device, be, float(ms) if isinstance(ms, int | float) else 0.0)
+        except (KeyError, ValueError) as wrong:
+            return {"error": str(wrong)}
+        return {"device": device, "be": be}
+
+    def _others(self) -> list[NodeId]:
+        own = self._assembly.node.id
+        return [node for node in self._assembly.node.membership.living if node != own]
+
+
+def _decoded(answer: bytes, kind: type[_T]) -> _T | None:
+    """None: a node of another version says something else."""
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except msgspec.DecodeError:
+        return None
+
+
+def _resident_kb() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * _PAGE_BYTES // 1024

@@ -1,0 +1,212 @@
+"""A whole deployment as processes on this machine: one per node, and one that is all virtual devices.
+
+    DIRECTORY/
+      deployment.yaml        what it was made from
+      keys/                  its own authority, a key and certificate per node
+      addresses.json         where nodes listen, on loopback
+      nodes/NAME/            the data of a node: its journal, its control socket
+      logs/NAME.log          what it said
+      started.json           nodes that were started before: only a first start may begin groups
+
+A process ends with the one that started it, however that ends: it holds the other end of its standard input.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from comesh.core.ids import NodeId
+from comesh.deployment.model import Deployment
+from comesh.runtime.credentials import Authority, CredentialsError
+from comesh.runtime.options import Address
+
+LOOPBACK: Final = "127.0.0.1"
+END_S: Final = 10.0
+"""How long a process may take to end in good order."""
+DEVICES: Final = "devices"
+"""The process that is all devices outside of nodes; no node can have this name with its files, see `_log`."""
+
+
+class LocalMeshError(Exception):
+    """The mesh cannot be set up; str() says what is wrong and what to do."""
+
+
+class LocalMesh:
+    def __init__(self, directory: Path, deployment: Deployment, text: str) -> None:
+        self.directory = directory
+        self.deployment = deployment
+        self.nodes: tuple[NodeId, ...] = tuple(sorted(deployment.nodes))
+        self.devices_at: Address | None = None
+        self._text = text
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: set[str] = set()
+        self.addresses: dict[NodeId, Address] = {}
+
+    # -- files -------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make what is not there yet."""
+        try:
+            for name in ("keys", "nodes", "logs"):
+                (self.directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._keep_document()
+            self._make_keys()
+            self._choose_addresses()
+        except (OSError, CredentialsError) as wrong:
+            raise LocalMeshError(f"cannot set up {self.directory}: {wrong}") from wrong
+        started = self.directory / "started.json"
+        if started.is_file():
+            self._started = set(msgspec.json.decode(started.read_bytes(), type=list[str]))
+
+    def _keep_document(self) -> None:
+        kept = self.directory / "deployment.yaml"
+        if not kept.is_file():
+            kept.write_text(self._text)
+        elif kept.read_text() != self._text:
+            raise LocalMeshError(
+                f"{self.directory} runs another document; remove that directory to begin anew, "
+                "or choose another with --data"
+            )
+
+    def _make_keys(self) -> None:
+        keys = self.directory / "keys"
+        if (keys / "authority.crt").is_file():
+            authority = Authority.load(keys)
+        else:
+            authority = Authority.create(keys)
+        for node in self.nodes:
+            if not (keys / f"{node}.crt").is_file():
+                authority.issue(node).write(keys, node)
+
+    def _choose_addresses(self) -> None:
+        """Free ports, anew at each start: another process may have taken the old ones."""
+        names = [*self.nodes, DEVICES]
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in names]
+        for one in sockets:
+            one.bind((LOOPBACK, 0))
+        ports = dict(zip(names, (one.getsockname()[1] for one in sockets), strict=True))
+        for one in sockets:
+            one.close()
+        self.devices_at = (LOOPBACK, ports.pop(DEVICES))
+        self.addresses = {NodeId(name): (LOOPBACK, port) for name, port in ports.items()}
+        self.write_addresses(self.directory / "addresses.json", self.addresses)
+
+    @staticmethod
+    def write_addresses(path: Path, addresses: Mapping[NodeId, Address]) -> None:
+        path.write_bytes(msgspec.json.encode({name: [list(at)] for name, at in addresses.items()}))
+
+    def data_of(self, node: str) -> Path:
+        return self.directory / "nodes" / node
+
+    # -- processes ---------------------------------------------------------------------------------------
+
+    def start_devices(self, extra: Iterable[str] = ()) -> None:
+        assert self.devices_at is not None
+        host, port = self.devices_at
+        document = str(self.directory / "deployment.yaml")
+        self._spawn(DEVICES, ["devices", document, "--listen", f"{host}:{port}", "--end-with-stdin", *extra])
+
+    def start(self, node: str, extra: Iterable[str] = (), *, addresses: Path | None = None) -> None:
+        assert self.devices_at is not None
+        host, port = self.addresses[NodeId(node)]
+        arguments = [
+            "node",
+            str(self.directory / "deployment.yaml"),
+            *("--name", node),
+            *("--data", str(self.data_of(node))),
+            *("--keys", str(self.directory / "keys")),
+            *("--listen", f"{host}:{port}"),
+            *("--addresses", str(addresses or self.directory / "addresses.json")),
+            *("--devices-at", f"{self.devices_at[0]}:{self.devices_at[1]}"),
+            "--end-with-stdin",
+        ]
+        if node not in self._started:
+            arguments.append("--init")
+            self._started.add(node)
+            (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
+        self._spawn(node, [*arguments, *extra])
+
+    def _spawn(self, name: str, arguments: list[str]) -> None:
+        log = self.directory / "logs" / f"{name}.log"
+        with log.open("ab") as out:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "comesh", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,  # Ctrl-C is for the one that started it, which ends it in good order
+            )
+
+    def runs(self, name: str) -> bool:
+        process = self._processes.get(name)
+        return process is not None and process.poll() is None
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
+
+    def exit_code(self, name: str) -> int | None:
+        return self._processes[name].poll()
+
+    def kill(self, *names: str) -> None:
+        """kill -9: no time for anything."""
+        for name in names:
+            if self.runs(name):
+                self._processes[name].kill()
+        for name in names:
+            self._forget(name)
+
+    def signal(self, name: str, what: signal.Signals) -> None:
+        if self.runs(name):
+            os.kill(self._processes[name].pid, what)
+
+    def terminate(self, *names: str) -> None:
+        """Have them leave in good order; who does not within END_S is killed."""
+        for name in names:
+            self.signal(name, signal.SIGCONT)
+            self.signal(name, signal.SIGTERM)
+        for name in names:
+            process = self._processes.get(name)
+            if process is None:
+                continue
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            self._forget(name)
+
+    def close(self) -> None:
+        """End everything, nodes first."""
+        nodes = [name for name in self._processes if name != DEVICES]
+        self.terminate(*nodes)
+        self.terminate(*list(self._processes))
+
+    def _forget(self, name: str) -> None:
+        process = self._processes.pop(name, None)
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait()
+
+    def last_words(self, name: str, lines: int = 3) -> str:
+        """The end of what a process said."""
+        log = self.directory / "logs" / f"{name}.log"
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+
+
+def end_with_stdin(end: Callable[[], None]) -> None:
+    """Call this when standard input reaches its end: whoever started this process is gone."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()
