@@ -1,9 +1,16 @@
 """What a process saw and did, as a file that checkers read later (`comesh.lab`): one node or device process
-each.
+each, with all its lives one after the other.
 
 A recording is a stream of MessagePack values `[at_us, who, what]`, each after its length: at_us by this
 machine's CLOCK_BOOTTIME, which all processes on one machine share, so that the recordings of a mesh on one
 machine merge into one history by time. Written unbuffered: what was recorded survives the process.
+
+Rules for whoever records, so that in the merged history a cause comes before what it causes:
+- a line is stamped when what it tells is done, and written before any later effect of the same step is;
+- Wrote comes after the record is in the journal, and before anything is sent that rests on it;
+- Committed and LeaderChanged come before the commands and messages that follow from them, and a command's
+  `sent_ms` is read from this clock when it is sent, not when its step began;
+- a device stamps `Acted.at_ms`, `began_ms` and `sent_ms` by the same clock, in milliseconds.
 """
 
 import os
@@ -33,6 +40,15 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     initialised: bool
     power_lost: bool
     pid: int
+    at_byte: int | None = None
+    """How long the journal was that it began from: records after that are gone. None: not known, so that
+    all of it is there, or, after a power loss, what was flushed."""
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """The process ends by itself."""
+
+    why: str
 
 
 class Wrote(msgspec.Struct, frozen=True, tag="wrote"):
@@ -40,6 +56,12 @@ class Wrote(msgspec.Struct, frozen=True, tag="wrote"):
 
     record: bytes
     """A JournalRecord, as MessagePack."""
+    at_byte: int
+
+
+class Compacted(msgspec.Struct, frozen=True, tag="compacted"):
+    """The journal was written anew, flushed and shorter, and holds the same; bytes count from its start."""
+
     at_byte: int
 
 
@@ -64,7 +86,15 @@ class DevicePressed(msgspec.Struct, frozen=True, tag="pressed"):
     pressed: Pressed
 
 
-What = Began | Wrote | Flushed | Told | DeviceActed | DevicePressed
+class Disturbed(msgspec.Struct, frozen=True, tag="disturbed"):
+    """Whoever runs the mesh did this to it, just now; `ends`: these nodes' processes are no more."""
+
+    what: str
+    nodes: tuple[str, ...] = ()
+    ends: bool = False
+
+
+What = Began | Ended | Wrote | Compacted | Flushed | Told | DeviceActed | DevicePressed | Disturbed
 Observed = MemberChanged | LeaderChanged | Committed | DeviceChanged | RunTraced | Answered
 OBSERVED: dict[str, type] = {
     one.__name__: one for one in (MemberChanged, LeaderChanged, Committed, DeviceChanged, RunTraced, Answered)
@@ -100,16 +130,29 @@ def record_of(line: Wrote) -> JournalRecord:
     return found
 
 
+class RecordingError(Exception):
+    """A recording cannot be written or read; str() says which, where and what to do."""
+
+
 class Recorder:
     """Appends to a file."""
 
     def __init__(self, path: Path, who: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._path = path
         self._who = who
 
     def write(self, at_us: int, what: What) -> None:
         line = _encode(Line(at_us, self._who, what))
-        os.write(self._file, len(line).to_bytes(4, "big") + line)
+        framed = len(line).to_bytes(4, "big") + line
+        written = os.write(self._file, framed)
+        if written != len(framed):
+            self._take_back(written)
+
+    def _take_back(self, written: int) -> None:
+        """Half a line would hide what comes after it."""
+        os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+        raise RecordingError(f"{self._path}: no room for another line; give it a disk with more room")
 
     def close(self) -> None:
         os.close(self._file)
@@ -118,12 +161,19 @@ class Recorder:
 def read(path: Path) -> Iterator[Line]:
     """A process that was killed may have left half a line at the end: it is left out."""
     with path.open("rb") as file:
-        yield from _lines(file)
+        yield from _lines(file, path)
 
 
-def _lines(file: BinaryIO) -> Iterator[Line]:
+def _lines(file: BinaryIO, path: Path) -> Iterator[Line]:
+    at_byte = 0
     while len(header := file.read(4)) == 4:
-        body = file.read(int.from_bytes(header, "big"))
-        if len(body) < int.from_bytes(header, "big"):
+        length = int.from_bytes(header, "big")
+        body = file.read(length)
+        if len(body) < length:
             return
-        yield _decode_line(body)
+        try:
+            yield _decode_line(body)
+        except (msgspec.DecodeError, msgspec.ValidationError) as wrong:
+            what = f"{path}: the line at byte {at_byte} cannot be read ({wrong})"
+            raise RecordingError(f"{what}; record again with this version of comesh") from wrong
+        at_byte += 4 + length

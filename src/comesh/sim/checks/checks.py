@@ -39,6 +39,7 @@ class Checks:
         runs_since: RunsSince = always,
         lacking: Lacking = nobody,
         unfounded: Unfounded = nothing,
+        instant_ms: float = 0.0,
         raises: bool = False,
     ) -> None:
         self.violations: list[Violation] = []
@@ -54,7 +55,7 @@ class Checks:
         self._log = log
         self._read = len(log)
         self._chronicle = Chronicle()
-        self.runs = Runs(self)
+        self.runs = Runs(self, instant_ms=instant_ms)
         self.locks = Locks(self)
         self.proposals = Proposals(self)
         self.histories = Histories(

@@ -5,13 +5,12 @@ everything. A seat that suffered either counts as one that may have had the entr
 """
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
 from comesh.core.ids import NodeId
 from comesh.core.journal import Image, KeptConfig
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
-from comesh.sim.disk import Disk
-from comesh.sim.machine import Machine
 
 Lacking = Callable[[Config, int, Ballot, int], list[NodeId]]
 """Who lacks the entry with this number of a config (and its mark), as accepted under this ballot; nobody: a
@@ -23,8 +22,45 @@ def nobody(_: Config, __: int, ___: Ballot, ____: int) -> list[NodeId]:
     return []
 
 
+class DiskSeen(Protocol):
+    """What checkers look at of a disk, simulated or recorded."""
+
+    @property
+    def store(self) -> int: ...
+
+    @property
+    def initialised(self) -> bool: ...
+
+    @property
+    def lost_power(self) -> bool:
+        """Since a process last started from it."""
+        ...
+
+    def image(self) -> Image:
+        """All that was written, folded: to be read before anything more is written."""
+        ...
+
+
+class MachineSeen(Protocol):
+    """And of what has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def node_id(self) -> NodeId: ...
+
+    @property
+    def disk(self) -> DiskSeen: ...
+
+    @property
+    def process(self) -> object | None:
+        """None: none runs."""
+        ...
+
+
 class Disks:
-    def __init__(self, machines: Mapping[str, Machine]) -> None:
+    def __init__(self, machines: Mapping[str, MachineSeen]) -> None:
         self._machines = machines
 
     def lacking(self, config: Config, mark: int, ballot: Ballot, number: int) -> list[NodeId]:
@@ -53,7 +89,7 @@ class Disks:
         return is_beyond(image, config)
 
 
-def sits(seat: Seat, disk: Disk) -> bool:
+def sits(seat: Seat, disk: DiskSeen) -> bool:
     """The seat is this disk's; False: that one was lost, or never there."""
     if seat.store == UNBOUND_STORE:
         return False

@@ -16,8 +16,7 @@ from comesh.core.ids import NodeId
 from comesh.core.journal import JournalRecord, KeptConfig, Promised
 from comesh.core.records import Record
 from comesh.core.stamps import Ballot
-from comesh.sim.checks.disks import is_beyond, sits
-from comesh.sim.machine import Machine
+from comesh.sim.checks.disks import MachineSeen, is_beyond, sits
 
 KEPT_PROMISES: Final = 2000
 """The last ones, of all members and configs; an election is over long before."""
@@ -41,7 +40,7 @@ class Standing(NamedTuple):
 
 
 class Elections:
-    def __init__(self, machines: Mapping[str, Machine]) -> None:
+    def __init__(self, machines: Mapping[str, MachineSeen]) -> None:
         self._machines = machines
         self._promised: OrderedDict[tuple[int, Ballot, NodeId], Standing] = OrderedDict()
 
@@ -51,15 +50,15 @@ class Elections:
         for machine in self._of(node):
             kept = machine.disk.image().configs.get(record.mark)
             if kept is not None and kept.promised == record.ballot:
-                self._promised[record.mark, record.ballot, node] = Standing(kept.whole, kept)
+                self._promised[record.mark, record.ballot, node] = Standing(kept.whole, kept.copy())
         while len(self._promised) > KEPT_PROMISES:
             self._promised.popitem(last=False)
 
-    def _of(self, node: NodeId) -> list[Machine]:
+    def _of(self, node: NodeId) -> list[MachineSeen]:
         """Its own, and those that were started from copies of its card."""
         return [machine for machine in self._machines.values() if machine.node_id == node]
 
-    def _sitting(self, seat: Seat) -> Machine | None:
+    def _sitting(self, seat: Seat) -> MachineSeen | None:
         """The one whose disk the seat was given to; None: it is gone, or a copy speaks in its place."""
         machines = self._of(seat.node)
         for machine in machines:

@@ -5,13 +5,15 @@ judged before what it begins: one entry may end a run and grant its locks to the
 
 A firing is committed as the live run of its routine or as one that waits; from then on it may only leave by
 ending. The end is in the routine's record; where one entry ends several, or their routine was removed, in
-their traces, which come right after the commit.
+their traces, which come right after the commit: within the instant in virtual time, and within `instant_ms`
+where the steps of several processes overlap.
 
 What fires is committed with it: an instant, an event's mark, a request. A firing that none of them explains,
 or a second one by the same, is one too many. A clause becomes true at most once within one entry.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final
 
 from comesh.core.effects import RunTraced
@@ -49,8 +51,11 @@ class LiveRun:
 
 
 class Runs:
-    def __init__(self, verdicts: Verdicts) -> None:
+    def __init__(self, verdicts: Verdicts, *, instant_ms: float = 0.0) -> None:
         self._verdicts = verdicts
+        self._instant_ms = instant_ms
+        self.untold = 0
+        """Ends whose trace died with the process that was to tell it."""
         self.live: dict[GroupId, dict[RunId, LiveRun]] = {}
         self._executing: dict[DeviceId, RunId] = {}
         self._ended: OrderedDict[RunId, None] = OrderedDict()
@@ -264,12 +269,20 @@ class Runs:
                 if self._executing.get(device) == run:
                     del self._executing[device]
 
+    def excuse_missing(self, from_ms: float, groups: Collection[GroupId]) -> None:
+        """Who led these groups died, and did not trace any more what it committed since then."""
+        for run, (since_ms, group) in list(self._missing.items()):
+            if group in groups and since_ms >= from_ms:
+                del self._missing[run]
+                self._end(run)
+                self.untold += 1
+
     def judge_missing(self, at_ms: float) -> None:
         """Those of earlier instants are lost."""
         if not self._missing:
             return
         for run, (since_ms, group) in list(self._missing.items()):
-            if since_ms < at_ms:
+            if since_ms + self._instant_ms < at_ms:
                 del self._missing[run]
                 what = f"{run} of {group} was fired, and is gone without an end"
                 self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
