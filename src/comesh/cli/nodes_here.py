@@ -36,7 +36,7 @@ def connect(data: Path | None, node: str | None) -> Client:
         except NoAnswerError:
             continue
     if data is None and not places:
-        return fail("no mesh runs below this directory; start one with `comesh up FILE`, or say where: --data")
+        return fail("no mesh runs below this directory; start one with `comesh up FILE`, or use --data")
     return fail("no node answers" + (f" in {data}" if data else "") + "; is the mesh running?")
 
 

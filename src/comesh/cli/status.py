@@ -44,7 +44,7 @@ def answering(mesh: Mesh) -> list[NodeStatus]:
 
 
 def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:
-    """Each group as whoever serves it says; else as the newest that anybody has heard of, served by nobody."""
+    """Each group as whoever serves it says; else the newest that anybody has heard of, served by nobody."""
     found: dict[GroupId, GroupSeen] = {}
     for one in answering(mesh):
         for seen in one.groups:

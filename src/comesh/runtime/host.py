@@ -325,6 +325,6 @@ class Host:
 
 def _kind(data: bytes, wrong: WireError) -> str:
     """What is wrong, in few words: counters have a bounded number of names."""
-    if data[:1] != bytes([WIRE_VERSION]):
-        return "another wire version"
-    return "a message that cannot be read" if data else str(wrong)
+    if not data:
+        return str(wrong)
+    return "a message that cannot be read" if data[0] == WIRE_VERSION else "another wire version"

@@ -1,4 +1,4 @@
-"""Answers what people and other nodes ask a node: how it is, how the mesh is, what a run did; and fires routines."""
+"""Answers what people and other nodes ask a node: how it and the mesh are, what a run did; fires routines."""
 
 import asyncio
 import os
@@ -155,7 +155,12 @@ class Inquiries:
             self._requests += 1
             request = f"{assembly.node.id}.{assembly.journal.boot}.{self._requests}"
         answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        assembly.view.answers[request] = lambda told: answered.done() or answered.set_result(told)
+
+        def take(told: Answered) -> None:
+            if not answered.done():
+                answered.set_result(told)
+
+        assembly.view.answers[request] = take
         assembly.host.give(FireAsked(routine=routine, request=request))
         try:
             told = await asyncio.wait_for(answered, FIRE_WAIT_S)

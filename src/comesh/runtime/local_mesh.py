@@ -78,10 +78,8 @@ class LocalMesh:
 
     def _make_keys(self) -> None:
         keys = self.directory / "keys"
-        if (keys / "authority.crt").is_file():
-            authority = Authority.load(keys)
-        else:
-            authority = Authority.create(keys)
+        known = (keys / "authority.crt").is_file()
+        authority = Authority.load(keys) if known else Authority.create(keys)
         for node in self.nodes:
             if not (keys / f"{node}.crt").is_file():
                 authority.issue(node).write(keys, node)
@@ -201,7 +199,7 @@ class LocalMesh:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
 
 
-def end_with_stdin(end: Callable[[], None]) -> None:
+def end_with_stdin(end: Callable[[], object]) -> None:
     """Call this when standard input reaches its end: whoever started this process is gone."""
 
     def wait() -> None:

@@ -1,0 +1,258 @@
+"""The host performs effects in their order, around a disk that may be slow, full or broken."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from comesh.core.effects import (
+    Effect,
+    MemberChanged,
+    Observe,
+    Persist,
+    ReadDevice,
+    Send,
+    SetTimer,
+    Stop,
+)
+from comesh.core.events import JournalFailed, JournalMended, NoticePosted, Timer, TimerFired
+from comesh.core.ids import DeviceId, Incarnation, NodeId
+from comesh.core.journal import BootRaised, Image, JournalRecord
+from comesh.core.messages import Datagram, Gossip, Rumours, decode, encode
+from comesh.runtime.host import DeviceEffect, Host
+
+LIFE = Incarnation(1, 1)
+PEER = NodeId("n2")
+NEWS = Gossip(Rumours())
+
+
+class DiskError(Exception):
+    pass
+
+
+class Wire:
+    """A transport that writes down what it is given."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+        self.counters: Counter[str] = Counter()
+
+    async def open(self, deliver: Callable[[NodeId, bytes], None]) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    def send(self, to: NodeId, message: bytes) -> None:
+        assert decode(message).sender == "n1"
+        self._done.append(f"send {to}")
+
+    def flush(self) -> None:
+        pass
+
+
+class Everything:
+    """Node, journal, devices and clock in one, which writes down what happened in order."""
+
+    def __init__(self, *, fast: bool = True) -> None:
+        self.id = NodeId("n1")
+        self.deployment = 1
+        self.script: list[list[Effect]] = []
+        self.events: list[object] = []
+        self.done: list[str] = []
+        self.flush_is_fast = fast
+        self.may_flush = threading.Event()
+        self.broken = False
+        self.image = Image()
+        self.stopped = ""
+        self.host = Host(
+            self,
+            journal=self,
+            transport=Wire(self.done),
+            devices=self,
+            clock=self,
+            flush_ms=5.0,
+            on_stop=self.end,
+            journal_error=DiskError,
+        )
+
+    def end(self, why: str) -> None:
+        self.stopped = why
+
+    def step(self, event: object, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
+        self.events.append(event)
+        return self.script.pop(0) if self.script else []
+
+    # the journal
+
+    def append(self, records: list[JournalRecord]) -> None:
+        if self.broken:
+            raise DiskError("no room")
+        for record in records:
+            assert isinstance(record, BootRaised)
+            self.done.append(f"write {record.boot}")
+
+    def flush(self) -> None:
+        if not self.flush_is_fast:
+            assert self.may_flush.wait(5.0)
+            self.may_flush.clear()
+        if self.broken:
+            raise DiskError("broken")
+        self.done.append("flush")
+
+    def retry(self) -> bool:
+        return not self.broken
+
+    def compact_if_due(self) -> None:
+        pass
+
+    # devices, clock
+
+    def perform(self, effect: DeviceEffect) -> None:
+        self.done.append(f"device {effect.device}")
+
+    def monotonic_ms(self) -> float:
+        return asyncio.get_event_loop().time() * 1000
+
+    def wall_ms(self) -> float:
+        return 0.0
+
+    def give(self, *effects: Effect) -> None:
+        self.script.append(list(effects))
+        self.host.give(NoticePosted(key="k", version=1, value=b""))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not happen")
+
+
+def write(number: int, *, flush: bool = True) -> Persist:
+    return Persist(BootRaised(number), flush)
+
+
+def send(to: str = PEER) -> Send:
+    return Send(NodeId(to), LIFE, NEWS)
+
+
+def test_records_are_on_disk_before_anything_that_comes_after_them() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.give(send("n0"), write(1), write(2), send(), ReadDevice(DeviceId("lamp"), 1))
+        assert all_.done == ["send n0", "write 1", "write 2", "flush", "send n2", "device lamp"]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_what_need_not_be_flushed_is_soon_and_nothing_waits_for_it() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.give(write(1, flush=False), send())
+        assert all_.done == ["write 1", "send n2"]
+        await until(lambda: "flush" in all_.done)
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_a_slow_disk_holds_back_what_must_wait_and_the_core_goes_on() -> None:
+    async def play() -> None:
+        all_ = Everything(fast=False)
+        all_.give(write(1), send("a"))
+        all_.give(send("b"), write(2), send("c"))
+        all_.give(write(3, flush=False), send("d"))
+        assert all_.done == ["write 1"]
+        assert len(all_.events) == 3
+        all_.may_flush.set()
+        await until(lambda: "write 3" in all_.done)
+        assert all_.done == ["write 1", "flush", "send a", "send b", "write 2", "write 3"]
+        all_.may_flush.set()
+        await until(lambda: "send d" in all_.done)
+        assert all_.done[6:] == ["flush", "send c", "send d"]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_a_record_that_cannot_be_written_ends_its_step() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.broken = True
+        all_.give(send("before"), write(1), send("after"))
+        assert all_.done == ["send before"]
+        assert isinstance(all_.events[-1], JournalFailed)
+        assert "no room" in all_.host.journal_trouble
+        all_.broken = False
+        await until(lambda: isinstance(all_.events[-1], JournalMended))
+        assert all_.host.journal_trouble == ""
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_a_flush_that_fails_in_its_thread_ends_what_waited() -> None:
+    async def play() -> None:
+        all_ = Everything(fast=False)
+        all_.give(write(1), send("after"))
+        all_.broken = True
+        all_.may_flush.set()
+        await until(lambda: isinstance(all_.events[-1], JournalFailed))
+        assert "send after" not in all_.done
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_timers_fire_as_events_once_and_the_last_setting_counts() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        timer = Timer("group", "due", 1)
+        all_.give(SetTimer(timer, 1.0), SetTimer(timer, 20.0), SetTimer(Timer("group", "due", 2), 5.0))
+        await until(lambda: TimerFired(timer=timer) in all_.events)
+        assert [event for event in all_.events if isinstance(event, TimerFired)] == [
+            TimerFired(timer=Timer("group", "due", 2)),
+            TimerFired(timer=timer),
+        ]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_observations_are_told_in_their_place() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.host.listeners.append(lambda told: all_.done.append(type(told).__name__))
+        all_.give(send("a"), Observe(MemberChanged(PEER, "dead", LIFE, "")), send("b"), Stop("enough"))
+        assert all_.done == ["send a", "MemberChanged", "send b"]
+        assert all_.stopped == "enough"
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "an empty datagram"),
+        (b"\x63rest", "another wire version"),
+        (b"\x01rest", "a message that cannot be read"),
+        (encode(Datagram(NodeId("n3"), LIFE, 1, NEWS)), "sent in the name of another node"),
+    ],
+)
+def test_what_is_not_a_message_of_its_sender_is_dropped_and_counted(data: bytes, why: str) -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.host.deliver(PEER, data)
+        assert all_.events == []
+        assert all_.host.counters == {f"dropped: {why}": 1}
+        all_.host.deliver(PEER, encode(Datagram(PEER, LIFE, 1, NEWS)))
+        assert len(all_.events) == 1
+        all_.host.close()
+
+    asyncio.run(play())
