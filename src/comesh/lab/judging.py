@@ -27,7 +27,6 @@ from comesh.lab.merging import LifeEnded, Moment, merged, recordings
 from comesh.lab.recorded import RecordedMachine, RecordedMachines
 from comesh.runtime.recording import (
     Began,
-    Compacted,
     DeviceActed,
     DevicePressed,
     Disturbed,
@@ -199,8 +198,6 @@ class Judging:
                 self._elections.on_written(at_ms, node, record)
             case Flushed():
                 self._machines.of(moment.file, node).disk.flush(moment.what.to_byte)
-            case Compacted():
-                self._machines.of(moment.file, node).disk.compact(moment.what.at_byte)
             case Began():
                 self._counts["lives"] += 1
                 self._machines.of(moment.file, node).begin(at_ms, moment.what)
@@ -233,6 +230,8 @@ class Judging:
         for name in line.nodes if line.ends else ():
             if self._machines[name].process is not None:
                 self._end(self._machines[name], None)
+        for name, kept_bytes in line.kept_bytes.items():
+            self._machines[name].disk.cut(kept_bytes)
 
     def _end(self, machine: RecordedMachine, following: Began | None) -> None:
         """It died, and may have been about to trace what it had committed."""

@@ -45,17 +45,12 @@ class RecordedDisk:
             self._fold(self._durable, self._tail.popleft()[1])
         self._flushed_byte = max(self._flushed_byte, to_byte)
 
-    def compact(self, at_byte: int) -> None:
-        self.flush(self._at_byte)
-        self._at_byte = self._flushed_byte = at_byte
-
     def end(self, following: Began) -> None:
         """Its process is no more; what the next one began from was there, or gone, from then on."""
         kept_byte = following.at_byte
         if kept_byte is None:
             kept_byte = self._flushed_byte if following.power_lost else self._at_byte
-        if self._tail and self._tail[-1][0] > kept_byte:
-            self._cut(kept_byte)
+        self.cut(kept_byte)
         if following.power_lost:
             self.flush(self._at_byte)  # what survived that is on the disk itself
         self._gone = following.power_lost
@@ -69,7 +64,10 @@ class RecordedDisk:
             self._fold(self._durable, PowerLost())
             self._fold(self._now, PowerLost())
 
-    def _cut(self, kept_byte: int) -> None:
+    def cut(self, kept_byte: int) -> None:
+        """What was written after that is gone."""
+        if not self._tail or self._tail[-1][0] <= kept_byte:
+            return
         while self._tail and self._tail[-1][0] > kept_byte:
             self._tail.pop()
         self._at_byte = kept_byte

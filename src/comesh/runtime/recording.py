@@ -41,8 +41,8 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     power_lost: bool
     pid: int
     at_byte: int | None = None
-    """How long the journal was that it began from: records after that are gone. None: not known, so that
-    all of it is there, or, after a power loss, what was flushed."""
+    """How long the journal was when it was found: records after that are gone. None: not known, so that all
+    of it is there, or, after a power loss, what was flushed."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -52,16 +52,11 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Wrote(msgspec.Struct, frozen=True, tag="wrote"):
-    """To the journal, of which nothing after `at_byte` exists yet."""
+    """To the journal, of which nothing after `at_byte` exists yet. Bytes count from when the journal was
+    created, whatever snapshots shorten."""
 
     record: bytes
     """A JournalRecord, as MessagePack."""
-    at_byte: int
-
-
-class Compacted(msgspec.Struct, frozen=True, tag="compacted"):
-    """The journal was written anew, flushed and shorter, and holds the same; bytes count from its start."""
-
     at_byte: int
 
 
@@ -92,9 +87,11 @@ class Disturbed(msgspec.Struct, frozen=True, tag="disturbed"):
     what: str
     nodes: tuple[str, ...] = ()
     ends: bool = False
+    kept_bytes: dict[str, int] = {}
+    """Of journals that were cut: how much was left, by node."""
 
 
-What = Began | Ended | Wrote | Compacted | Flushed | Told | DeviceActed | DevicePressed | Disturbed
+What = Began | Ended | Wrote | Flushed | Told | DeviceActed | DevicePressed | Disturbed
 Observed = MemberChanged | LeaderChanged | Committed | DeviceChanged | RunTraced | Answered
 OBSERVED: dict[str, type] = {
     one.__name__: one for one in (MemberChanged, LeaderChanged, Committed, DeviceChanged, RunTraced, Answered)
@@ -123,6 +120,10 @@ def told(observation: Observed) -> Told:
 def observation_of(line: Told) -> Observed:
     found: Observed = _decoders[line.kind].decode(line.observation)
     return found
+
+
+def encode_record(record: JournalRecord) -> bytes:
+    return _encode(record)
 
 
 def record_of(line: Wrote) -> JournalRecord:
