@@ -69,8 +69,9 @@ class Mesh:
         transport.sendto(data, self.addresses[sender][receiver])
 
     async def settles(self, sender: str, receiver: str, datagrams: int) -> None:
-        """The proxy has taken so many of this pair."""
-        while self.proxy.counts[sender, receiver].datagrams < datagrams:
+        """The proxy has taken so many of this pair, and what it passed on was heard."""
+        count = self.proxy.counts[sender, receiver]
+        while count.datagrams < datagrams or len(self.ears[receiver].heard) < count.delivered:
             await asyncio.sleep(0)
 
 
