@@ -239,6 +239,10 @@ class VirtualDevices:
         else:
             wrong[reading] = value
 
+    def set_reading(self, device: DeviceId, reading: str, value: Value) -> None:
+        """It is so from now on, as if somebody had done it by hand."""
+        self._devices[device].set_to[reading] = value
+
     def read_ms(self, device: DeviceId) -> float:
         """How long the device takes to answer a read, if it does."""
         asked = self._devices[device]

@@ -28,10 +28,12 @@ _BETWEEN_EVENTS_MS = (20_000.0, 120_000.0)
 
 def device_specs(deployment: Deployment, seed: int) -> dict[DeviceId, DeviceSpec]:
     """How each device of the document behaves."""
-    return {device_id: _spec(device_id, device, seed) for device_id, device in deployment.devices.items()}
+    return {
+        device_id: device_spec(device_id, device, seed) for device_id, device in deployment.devices.items()
+    }
 
 
-def _spec(device_id: DeviceId, device: Device, seed: int) -> DeviceSpec:
+def device_spec(device_id: DeviceId, device: Device, seed: int) -> DeviceSpec:
     return DeviceSpec(
         sources={
             reading: _source(type_, stream(seed, f"behaviour {device_id} {reading}"))

@@ -1,0 +1,92 @@
+"""From a device of a document to the driver that reaches it: one row per technology.
+
+    driver = make_driver(DeviceId("lamp_1"), deployment.devices["lamp_1"], surroundings)
+
+A technology without a row is a DriverMissingError; `missing_drivers` lists them before anything starts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from comesh.core.ids import DeviceId, NodeId
+from comesh.deployment.model import Deployment, Device
+from comesh.drivers.interface import DeviceFailedError, Driver
+from comesh.drivers.virtual.hosted import VirtualDriver
+from comesh.drivers.virtual.link import Links
+from comesh.drivers.virtual.living import Record
+from comesh.drivers.virtual.options import address_of, pushes, spec_of
+from comesh.drivers.virtual.remote import RemoteVirtualDriver
+
+
+class DriverMissingError(DeviceFailedError):
+    """No driver of that type is built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What drivers share in one process."""
+
+    own: NodeId
+    now_ms: Callable[[], float]
+    links: Links = field(default_factory=Links)
+    record: Record | None = None
+    """Told what virtual devices of this process did."""
+    devices_at: str | None = None
+    """host:port of the `comesh devices` process that has those which are part of no node."""
+    push: bool = True
+    """As the settings of the document say."""
+    seed: int = 0
+    still: bool = False
+    """Virtual devices change nothing by themselves."""
+    stand_in: bool = False
+    """Virtual devices take the place of those whose driver is missing."""
+
+
+Maker = Callable[[DeviceId, Device, Surroundings], Driver]
+
+
+def make_driver(device_id: DeviceId, device: Device, surroundings: Surroundings) -> Driver:
+    """DeviceFailedError: it cannot be made, and why."""
+    maker = DRIVERS.get(driver_type(device, surroundings.stand_in))
+    if maker is None:
+        raise DriverMissingError(f"{device_id}: driver {device.driver.type} is not built yet")
+    return maker(device_id, device, surroundings)
+
+
+def driver_type(device: Device, stand_in: bool) -> str:
+    """The type that it is reached by."""
+    return "virtual" if stand_in and device.driver.type not in DRIVERS else device.driver.type
+
+
+def missing_drivers(deployment: Deployment) -> dict[str, list[DeviceId]]:
+    """Types without a driver, and the devices that want them."""
+    missing: dict[str, list[DeviceId]] = {}
+    for device_id, device in deployment.devices.items():
+        if device.driver.type not in DRIVERS:
+            missing.setdefault(device.driver.type, []).append(device_id)
+    return missing
+
+
+def outside_address(device: Device, devices_at: str | None) -> str | None:
+    """host:port of the process that has this virtual device; None: it is part of a node."""
+    at = address_of(device)
+    return at if at is not None or device.on is not None else devices_at
+
+
+def _virtual(device_id: DeviceId, device: Device, surroundings: Surroundings) -> Driver:
+    at = outside_address(device, surroundings.devices_at)
+    if at is not None:
+        link = surroundings.links.get(at)
+        return RemoteVirtualDriver(device_id, link, own=surroundings.own, now_ms=surroundings.now_ms)
+    return VirtualDriver(
+        device_id,
+        spec_of(device_id, device, seed=surroundings.seed, still=surroundings.still),
+        own=surroundings.own,
+        seed=surroundings.seed,
+        now_ms=surroundings.now_ms,
+        record=surroundings.record,
+        pushes=surroundings.push and pushes(device),
+    )
+
+
+DRIVERS: Mapping[str, Maker] = {"virtual": _virtual}

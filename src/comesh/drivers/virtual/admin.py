@@ -1,0 +1,97 @@
+"""`DevicesClient`: tells the devices of a `comesh devices` process to misbehave, or does what a person in the
+room could; for tests, the lab and the demo.
+
+    client = DevicesClient("127.0.0.1:7500")
+    await client.fault("lamp_1", Fault(silent=True))
+    await client.fault("lamp_1")                          # fine again
+    await client.set_reading("door", "open", True)        # somebody opens the door
+    token = await client.press("button", {"press": "double"})
+    await client.close()
+
+A request that is not answered is sent again under its number, and so done once.
+"""
+
+from typing import Final
+
+from comesh.core.ids import DeviceId
+from comesh.core.values import Value
+from comesh.drivers.interface import Readings
+from comesh.drivers.virtual import wire
+from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.drivers.virtual.link import Link, LinkError
+from comesh.drivers.virtual.living import FINE, Fault
+
+TRIES: Final = 5
+TRY_MS: Final = 1000.0
+
+
+class DevicesClientError(Exception):
+    """It was not done, or nobody answered; str() says which and why."""
+
+
+class DevicesClient:
+    def __init__(self, address: str) -> None:
+        self._link = Link(address)
+
+    async def __aenter__(self) -> "DevicesClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._link.close()
+
+    async def fault(self, device: str, fault: Fault = FINE) -> None:
+        """From now on the device misbehaves like this, and no other way."""
+        await self._ask(wire.SetFault(DeviceId(device), fault))
+
+    async def press(self, device: str, values: dict[str, Value] | None = None) -> str | None:
+        """The token of the event; None: the device had no room for it, or is gone."""
+        return (await self._ask(wire.Press(DeviceId(device), values or {}))).token
+
+    async def set_reading(self, device: str, reading: str, value: Value) -> None:
+        await self._ask(wire.SetReading(DeviceId(device), reading, value))
+
+    async def readings(self, device: str) -> Readings:
+        """What is really so, whatever the device answers to nodes."""
+        return (await self._ask(wire.TellReadings(DeviceId(device)))).readings
+
+    async def counters(self) -> dict[str, int]:
+        return (await self._ask(wire.TellCounters())).counters
+
+    async def log(self, first: int = 0) -> list[Acted | Pressed]:
+        """What all devices did and had, in order, from that entry on."""
+        entries: list[Acted | Pressed] = []
+        while True:
+            page = await self._back(wire.TellLog(first))
+            if not isinstance(page, wire.LogPage):
+                raise DevicesClientError(f"{self._link.address} answered something else than its log")
+            numbered: list[tuple[int, Acted | Pressed]] = [*page.acted, *page.pressed]
+            entries += [entry for _, entry in sorted(numbered, key=lambda one: one[0])]
+            if page.next >= page.end:
+                return entries
+            first = page.next
+
+    async def _ask(self, body: wire.ToDevices) -> wire.Done:
+        back = await self._back(body)
+        match back:
+            case wire.Done():
+                return back
+            case wire.Refused():
+                raise DevicesClientError(back.why)
+            case wire.Answer() | wire.Report() | wire.LogPage():
+                raise DevicesClientError(f"{self._link.address} answered something else")
+
+    async def _back(self, body: wire.ToDevices) -> wire.FromDevices:
+        number = self._link.next_number()
+        for _ in range(TRIES):
+            try:
+                return await self._link.ask(body, TRY_MS, number)
+            except TimeoutError:
+                continue
+            except LinkError as wrong:
+                raise DevicesClientError(str(wrong)) from None
+        raise DevicesClientError(
+            f"{self._link.address} did not answer {TRIES} times; is `comesh devices` running there?"
+        )

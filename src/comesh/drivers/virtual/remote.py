@@ -1,0 +1,115 @@
+"""`RemoteVirtualDriver`: a virtual device of a `comesh devices` process, as a node reaches it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from comesh.core.ids import DeviceId, NodeId
+from comesh.drivers.interface import (
+    READ_TIMEOUT_MS,
+    DeviceCommand,
+    DeviceFailedError,
+    NoAnswerError,
+    Readings,
+    Report,
+    no_answer,
+)
+from comesh.drivers.subscribers import SUBSCRIPTION_MS
+from comesh.drivers.virtual import wire
+from comesh.drivers.virtual.devices import Request
+from comesh.drivers.virtual.link import Link, LinkError
+
+SUBSCRIBE_EVERY_MS: Final = 1000.0
+"""A subscription is repeated as long as it is fresh, so that a device process that restarted hears of it."""
+
+
+class RemoteVirtualDriver:
+    def __init__(self, device: DeviceId, link: Link, *, own: NodeId, now_ms: Callable[[], float]) -> None:
+        self._device = device
+        self._link = link
+        self._own = own
+        self._now_ms = now_ms
+        self._report: Report | None = None
+        self._subscribed_ms = 0.0
+        self._repeat: asyncio.TimerHandle | None = None
+        self._life = ""
+        self._sequence = 0
+
+    async def open(self) -> None:
+        self._link.use()
+        self._link.on_report[self._device] = self._on_report
+        try:
+            await self._link.open()
+        except LinkError:
+            return  # whoever asks is told
+
+    async def close(self) -> None:
+        if self._repeat is not None:
+            self._repeat.cancel()
+            self._repeat = None
+        self._report = None
+        self._link.on_report.pop(self._device, None)
+        self._link.leave()
+
+    async def read(self) -> Readings:
+        request = Request(self._device, 0)
+        return await self._ask(request, self._own, self._now_ms(), READ_TIMEOUT_MS)
+
+    async def command(self, asked: DeviceCommand) -> Readings:
+        request = Request(
+            self._device,
+            0,
+            asked.command,
+            asked.argument,
+            asked.run,
+            asked.attempt,
+            asked.step,
+            asked.grant,
+        )
+        sent_ms = self._now_ms() if asked.sent_ms is None else asked.sent_ms
+        return await self._ask(request, asked.by or self._own, sent_ms, asked.timeout_ms)
+
+    def subscribe(self, report: Report) -> None:
+        self._report = report
+        self._subscribed_ms = self._now_ms()
+        if self._repeat is not None:
+            self._repeat.cancel()
+        self._listen()
+
+    def acknowledge(self, token: str) -> None:
+        self._link.send(wire.Acknowledge(self._device, token))
+
+    async def _ask(self, request: Request, by: NodeId, sent_ms: float, timeout_ms: float) -> Readings:
+        try:
+            back = await self._link.ask(wire.Ask(by, sent_ms, request), timeout_ms)
+        except TimeoutError:
+            raise no_answer(self._device, timeout_ms) from None
+        except LinkError as wrong:
+            raise DeviceFailedError(f"{self._device}: {wrong}") from None
+        match back:
+            case wire.Answer():
+                self._is_new(back.life, back.sequence)
+                if back.reply.error is not None:
+                    raise DeviceFailedError(back.reply.error)
+                return back.reply.readings
+            case wire.Report() | wire.Done() | wire.Refused() | wire.LogPage():
+                raise NoAnswerError(f"{self._device}: {self._link.address} answered something else")
+
+    def _listen(self) -> None:
+        self._repeat = None
+        if self._report is None or self._now_ms() - self._subscribed_ms > SUBSCRIPTION_MS:
+            return
+        self._link.send(wire.Listen(self._device))
+        self._repeat = asyncio.get_running_loop().call_later(SUBSCRIBE_EVERY_MS / 1000, self._listen)
+
+    def _on_report(self, report: wire.Report) -> None:
+        is_new = self._is_new(report.life, report.sequence)
+        if self._report is not None and (is_new or report.token is not None):
+            self._report(report.readings, report.token)
+
+    def _is_new(self, life: str, sequence: int) -> bool:
+        """Whether nothing that the device said later is known; from now on this is."""
+        if life == self._life and sequence <= self._sequence:
+            return False
+        self._life, self._sequence = life, sequence
+        return True

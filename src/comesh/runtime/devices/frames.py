@@ -1,0 +1,99 @@
+"""What nodes say to each other about devices that are part of a node: a version byte and MessagePack, carried
+by the node transport, which authenticates who says it.
+
+life is drawn by each process. call counts within the life of who asks, so that a call that comes twice is
+known; sequence counts what a device says within the life of who hosts it, so that what overtakes is not
+followed by what was overtaken.
+
+The asker checks its lease right before it sends. within_ms is how long it waits: the host does not begin a
+command later than that after it came. How long it was on its way the host cannot know. What protects against
+a command that is very late is the device itself, which refuses a lower grant than it has seen.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from comesh.core.ids import Counter, DeviceId, DurationMs
+from comesh.core.stamps import RunId, Stamp
+from comesh.core.values import Value
+
+VERSION: Final = 1
+MOST_CHARACTERS: Final = 100_000
+"""Of a text in a frame."""
+
+Call = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Life = Annotated[str, msgspec.Meta(max_length=64)]
+Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
+Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
+
+
+class DeviceCall(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A read, or with a command, that."""
+
+    device: DeviceId
+    life: Life
+    call: Call
+    within_ms: DurationMs
+    sent_ms: Finite
+    """By the asker's clock: for the log of the device."""
+    command: Text | None = None
+    argument: Value | None = None
+    run: RunId | None = None
+    attempt: Counter = 0
+    step: Counter = 0
+    grant: Stamp | None = None
+
+
+class DeviceReply(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """life and call of the asker, then what the device says."""
+
+    device: DeviceId
+    life: Life
+    call: Call
+    host_life: Life
+    sequence: Counter
+    readings: dict[str, Value]
+    error: Text | None = None
+
+
+class DeviceSubscribe(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    device: DeviceId
+
+
+class DeviceReport(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    device: DeviceId
+    host_life: Life
+    sequence: Counter
+    readings: dict[str, Value]
+    token: Text | None = None
+
+
+class DeviceAcknowledge(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    device: DeviceId
+    token: Text
+
+
+Frame = DeviceCall | DeviceReply | DeviceSubscribe | DeviceReport | DeviceAcknowledge
+
+
+class FrameError(Exception):
+    """A frame that cannot be read; str() says in few words why."""
+
+
+_VERSION_BYTE: Final = bytes([VERSION])
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+
+
+def encode(frame: Frame) -> bytes:
+    return _VERSION_BYTE + _encode(frame)
+
+
+def decode(data: bytes) -> Frame:
+    if data[:1] != _VERSION_BYTE:
+        raise FrameError("another version of device frames" if data else "an empty device frame")
+    try:
+        return _decoder.decode(memoryview(data)[1:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        raise FrameError("a device frame that cannot be read") from wrong

@@ -1,0 +1,164 @@
+"""`LocalDevice`: a device that this node reaches by a driver of its own, and who waits for it.
+
+Rules:
+- nobody waits for the driver: what can be had at once is answered at once, all else in a task, and no longer
+  than was asked for;
+- whatever a driver raises is an answer. Of a command that has no answer, or ended in a way that no driver
+  should, it is not known whether it was done: the answer is the core's word for that, NO_ANSWER, and what
+  people should read is told as trouble;
+- at most MOST_OPEN_CALLS at a time; what is refused for that was not done.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from comesh.core.devices.calls import NO_ANSWER, TOO_LATE
+from comesh.core.ids import DeviceId, NodeId
+from comesh.drivers.interface import (
+    DeviceCommand,
+    DeviceFailedError,
+    Driver,
+    NoAnswerError,
+    PromptDriver,
+    Readings,
+    no_answer,
+)
+from comesh.drivers.subscribers import Subscribers
+
+MOST_OPEN_CALLS: Final = 64
+"""Of one device, that nobody has answered yet."""
+
+Answer = Callable[[Readings, str | None], None]
+"""All readings; or none, and why."""
+Trouble = Callable[[DeviceId, str], None]
+Reported = Callable[["LocalDevice", Readings, str | None], None]
+
+
+class LocalDevice:
+    def __init__(
+        self,
+        device: DeviceId,
+        driver: Driver,
+        *,
+        now_ms: Callable[[], float],
+        reported: Reported,
+        trouble: Trouble,
+        counters: Counter[str],
+    ) -> None:
+        self.device = device
+        self.driver = driver
+        self.subscribers: Subscribers[NodeId] = Subscribers()
+        self.sequence = 0
+        """Of what the device said."""
+        self._prompt = driver if isinstance(driver, PromptDriver) else None
+        self._now_ms = now_ms
+        self._reported = reported
+        self._trouble = trouble
+        self._counters = counters
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._opening: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begins to; who asks meanwhile waits for it."""
+        self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    async def close(self) -> None:
+        tasks = [*self._tasks, *([self._opening] if self._opening is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self.driver.close()
+        except Exception as wrong:  # a driver that cannot close must not keep the node from ending
+            self._unexpected("close", wrong)
+
+    # -- calls -------------------------------------------------------------------------------------------
+
+    def ask(
+        self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer, until_ms: float = math.inf
+    ) -> None:
+        """A command, or a read. Answers once, at once or later; never blocks, never raises. It is not begun
+        after until_ms."""
+        if self._prompt is not None and self._opening is None:
+            try:
+                readings = self._prompt.read_now() if asked is None else self._prompt.command_now(asked)
+            except Exception as wrong:  # whatever a driver raises is an answer
+                answer({}, self._why(asked, wrong))
+                return
+            if readings is not None:
+                answer(readings, None)
+                return
+        if len(self._tasks) >= MOST_OPEN_CALLS:
+            self._counters["device calls refused"] += 1
+            answer({}, f"{MOST_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
+            return
+        task = asyncio.get_running_loop().create_task(self._ask(asked, timeout_ms, answer, until_ms))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(
+        self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer, until_ms: float
+    ) -> None:
+        readings: Readings = {}
+        error: str | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                if self._opening is not None:
+                    await asyncio.shield(self._opening)
+                if self._now_ms() > until_ms:
+                    error = TOO_LATE
+                elif asked is None:
+                    readings = await self.driver.read()
+                else:
+                    readings = await self.driver.command(asked)
+        except TimeoutError:
+            error = self._why(asked, no_answer(self.device, timeout_ms))
+        except Exception as wrong:  # whatever a driver raises is an answer
+            error = self._why(asked, wrong)
+        answer(readings, error)
+
+    def _why(self, asked: DeviceCommand | None, wrong: Exception) -> str:
+        if not isinstance(wrong, DeviceFailedError):
+            self._unexpected("read" if asked is None else "command", wrong)
+            text = f"{self.device}: its driver failed: {type(wrong).__name__}: {wrong}"
+        else:
+            text = str(wrong)
+            self._trouble(self.device, text)
+        certain = isinstance(wrong, DeviceFailedError) and not isinstance(wrong, NoAnswerError)
+        return text if asked is None or certain else NO_ANSWER
+
+    # -- what it says by itself --------------------------------------------------------------------------
+
+    def subscribe(self, subscriber: NodeId, now_ms: float) -> None:
+        self.subscribers.renew(subscriber, now_ms)
+        try:
+            self.driver.subscribe(self._on_report)
+        except Exception as wrong:  # no driver should
+            self._unexpected("subscribe", wrong)
+
+    def acknowledge(self, token: str) -> None:
+        try:
+            self.driver.acknowledge(token)
+        except Exception as wrong:  # no driver should
+            self._unexpected("acknowledge", wrong)
+
+    def _on_report(self, readings: Readings, token: str | None) -> None:
+        self.sequence += 1
+        self._reported(self, readings, token)
+
+    async def _open(self) -> None:
+        try:
+            await self.driver.open()
+        except DeviceFailedError as wrong:
+            self._trouble(self.device, str(wrong))
+        except Exception as wrong:  # whatever a driver raises, the node goes on
+            self._unexpected("open", wrong)
+        finally:
+            self._opening = None
+
+    def _unexpected(self, what: str, wrong: Exception) -> None:
+        self._counters["driver errors"] += 1
+        self._trouble(self.device, f"{what}: its driver failed: {type(wrong).__name__}: {wrong}")

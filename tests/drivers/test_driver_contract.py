@@ -1,0 +1,293 @@
+"""What every driver must do. A new one joins with a row in RIGS: a device that it reaches, and a hand to it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from device_texts import BUTTON, LAMP, house, now_ms, until
+
+from comesh.core.ids import DeviceId, NodeId
+from comesh.core.stamps import OPENING, Stamp
+from comesh.core.values import Value
+from comesh.drivers.interface import (
+    DeviceCommand,
+    DeviceFailedError,
+    Driver,
+    NoAnswerError,
+    PromptDriver,
+    Readings,
+)
+from comesh.drivers.registry import Surroundings, make_driver
+from comesh.drivers.virtual.hosted import VirtualDriver
+from comesh.drivers.virtual.living import FINE, Fault, LivingDevice
+from comesh.drivers.virtual.server import DevicesServer
+
+
+@dataclass
+class Rig:
+    """A device with the readings and commands of `lamp` or `button` in device_texts, and a hand to it."""
+
+    driver: Driver
+    fault: Callable[[Fault], None]
+    set_reading: Callable[[str, Value], None]
+    press: Callable[[dict[str, Value]], str | None]
+    fences: bool = True
+    pushes: bool = True
+    has_events: bool = True
+
+
+@asynccontextmanager
+async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
+    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, still=True)
+    driver = make_driver(device, house().devices[device], surroundings)
+    assert isinstance(driver, VirtualDriver)
+    yield _rig(driver, driver.living)
+
+
+@asynccontextmanager
+async def remote(device: DeviceId) -> AsyncIterator[Rig]:
+    server = DevicesServer(house(), [device], seed=0, now_ms=now_ms, still=True)
+    host, port = await server.open("127.0.0.1", 0)
+    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, devices_at=f"{host}:{port}")
+    yield _rig(make_driver(device, house().devices[device], surroundings), server.living(device))
+    surroundings.links.close()
+    server.close()
+
+
+def _rig(driver: Driver, living: LivingDevice) -> Rig:
+    return Rig(driver, living.set_fault, living.set_reading, living.press)
+
+
+RIGS: dict[str, Callable[[DeviceId], AbstractAsyncContextManager[Rig]]] = {
+    "hosted virtual": hosted,
+    "remote virtual": remote,
+}
+
+Scene = Callable[[Rig], object]
+
+
+@pytest.fixture(params=sorted(RIGS))
+def play(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Runs a scene with an open driver, and closes it."""
+    rig_of = RIGS[request.param]
+
+    def played(scene: Scene, device: DeviceId = LAMP) -> None:
+        async def whole() -> None:
+            async with rig_of(device) as rig, asyncio.timeout(60):
+                await rig.driver.open()
+                await scene(rig)  # type: ignore[misc]  # a scene is an async function
+                await rig.driver.close()
+
+        asyncio.run(whole())
+
+    return played
+
+
+def stamp(n: int) -> Stamp:
+    return Stamp(1, OPENING, n)
+
+
+def setting(value: bool, **more: object) -> DeviceCommand:
+    return DeviceCommand(command="set", argument=value, **more)  # type: ignore[arg-type]  # fields of it
+
+
+def test_a_command_changes_what_is_read(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        assert await rig.driver.read() == {"on": False}
+        assert await rig.driver.command(setting(True)) == {"on": True}
+        assert await rig.driver.read() == {"on": True}
+        assert await rig.driver.command(DeviceCommand(command="flip")) == {"on": False}
+
+    play(scene)
+
+
+def test_a_command_that_takes_time_is_answered_at_its_end(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        assert await rig.driver.command(DeviceCommand(command="slowly", argument=True)) == {"on": True}
+
+    play(scene)
+
+
+def test_an_unknown_command_or_a_missing_argument_is_refused_for_certain(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        for wrong in (DeviceCommand(command="dance"), DeviceCommand(command="set")):
+            with pytest.raises(DeviceFailedError) as failed:
+                await rig.driver.command(wrong)
+            assert not isinstance(failed.value, NoAnswerError)
+            assert str(failed.value)
+        assert await rig.driver.read() == {"on": False}
+
+    play(scene)
+
+
+def test_what_comes_under_an_older_grant_is_refused(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        if not rig.fences:
+            return
+        await rig.driver.command(setting(True, grant=stamp(2)))
+        with pytest.raises(DeviceFailedError, match="fenced") as failed:
+            await rig.driver.command(setting(False, grant=stamp(1)))
+        assert not isinstance(failed.value, NoAnswerError)
+        assert await rig.driver.command(setting(False, grant=stamp(2))) == {"on": False}
+
+    play(scene)
+
+
+def test_a_silent_device_has_no_answer_and_speaks_again_later(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.fault(Fault(silent=True))
+        with pytest.raises(NoAnswerError, match="did not answer within 30 ms; is it on"):
+            await rig.driver.command(setting(True, timeout_ms=30.0))
+        rig.fault(FINE)
+        assert await rig.driver.read() == {"on": False}
+
+    play(scene)
+
+
+def test_a_device_that_is_gone_says_so_for_certain(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.fault(Fault(gone=True))
+        for asked in (rig.driver.read(), rig.driver.command(setting(True))):
+            with pytest.raises(DeviceFailedError) as failed:
+                await asked
+            assert not isinstance(failed.value, NoAnswerError)
+        rig.fault(FINE)
+        assert await rig.driver.read() == {"on": False}
+
+    play(scene)
+
+
+def test_a_slow_device_answers_later_and_a_wrong_one_wrongly(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.fault(Fault(slow_ms=500.0))
+        with pytest.raises(NoAnswerError):
+            await rig.driver.command(setting(True, timeout_ms=20.0))
+        rig.fault(Fault(slow_ms=20.0))
+        assert set(await rig.driver.read()) == {"on"}
+        rig.fault(Fault(wrong={"on": "purple"}))
+        assert await rig.driver.read() == {"on": "purple"}
+
+    play(scene)
+
+
+def test_a_late_command_lands_although_nobody_waits_any_more(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.fault(Fault(late_ms=60.0))
+        with pytest.raises(NoAnswerError):
+            await rig.driver.command(setting(True, timeout_ms=20.0))
+        rig.fault(FINE)
+        seen: Readings = {}
+        async with asyncio.timeout(20):
+            while seen != {"on": True}:
+                seen = await rig.driver.read()
+                await asyncio.sleep(0.005)
+
+    play(scene)
+
+
+def test_a_call_may_be_cancelled(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.fault(Fault(silent=True))
+        calls = [asyncio.create_task(one) for one in (rig.driver.read(), rig.driver.command(setting(True)))]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        assert all(isinstance(one, asyncio.CancelledError) for one in await gathered(calls))
+        rig.fault(FINE)
+        assert await rig.driver.read() == {"on": False}
+
+    play(scene)
+
+
+async def gathered(calls: list["asyncio.Task[Readings]"]) -> list[object]:
+    return list(await asyncio.gather(*calls, return_exceptions=True))
+
+
+def test_many_calls_at_once_each_get_their_own_answer(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        commands = [rig.driver.command(setting(number % 2 == 0)) for number in range(30)]
+        answers = await asyncio.gather(*commands)
+        assert [answer["on"] for answer in answers] == [number % 2 == 0 for number in range(30)]
+
+    play(scene)
+
+
+def test_an_event_is_told_until_it_is_acknowledged(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        if not rig.has_events:
+            return
+        told: list[tuple[Readings, str | None]] = []
+        rig.driver.subscribe(lambda readings, token: told.append((readings, token)))
+        tokens = [rig.press({"press": "single"}), rig.press({"press": "double"})]
+        assert None not in tokens
+        await until(lambda: len(told) >= 2)
+        assert {token for _, token in told} == {tokens[0]}, "one at a time, the oldest first, again"
+        assert told[0][0] == {"press": "single"}
+        rig.driver.acknowledge(str(tokens[0]))
+        await until(lambda: told[-1] == ({"press": "double"}, tokens[1]))
+        rig.driver.acknowledge("another-life.99999999")
+        rig.driver.acknowledge(str(tokens[1]))
+        third = rig.press({"press": "single"})
+        await until(lambda: told[-1][1] == third)
+        assert len({*tokens, third}) == 3
+
+    play(scene, BUTTON)
+
+
+def test_an_event_before_the_subscription_is_told(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        token = rig.press({"press": "single"})
+        told: list[str | None] = []
+        rig.driver.subscribe(lambda _, token: told.append(token))
+        await until(lambda: token in told)
+
+    play(scene, BUTTON)
+
+
+def test_a_change_is_pushed_to_who_subscribed(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        if not rig.pushes:
+            return
+        told: list[tuple[Readings, str | None]] = []
+        rig.driver.subscribe(lambda readings, token: told.append((readings, token)))
+        await until(lambda: told)  # the subscription has come
+        rig.set_reading("on", True)
+        await until(lambda: told[-1] == ({"on": True}, None))
+        await rig.driver.command(setting(False))
+        await until(lambda: told[-1] == ({"on": False}, None))
+
+    play(scene)
+
+
+def test_a_later_subscription_replaces_an_earlier_one(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        first: list[str | None] = []
+        second: list[str | None] = []
+        rig.driver.subscribe(lambda _, token: first.append(token))
+        rig.driver.subscribe(lambda _, token: second.append(token))
+        token = rig.press({"press": "single"})
+        await until(lambda: token in second)
+        assert token not in first
+
+    play(scene, BUTTON)
+
+
+def test_what_a_prompt_driver_answers_at_once_is_the_same(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        driver = rig.driver
+        if not isinstance(driver, PromptDriver):
+            return
+        assert driver.read_now() == {"on": False}
+        assert driver.command_now(setting(True, grant=stamp(2))) == {"on": True}
+        with pytest.raises(DeviceFailedError, match="fenced"):
+            driver.command_now(setting(False, grant=stamp(1)))
+        assert driver.command_now(DeviceCommand(command="slowly", argument=False)) is None
+        rig.fault(Fault(silent=True))
+        assert driver.read_now() is None
+        assert driver.command_now(setting(False)) is None
+        rig.fault(FINE)
+        assert await driver.read() == {"on": True}
+
+    play(scene)
