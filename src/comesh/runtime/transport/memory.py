@@ -1,7 +1,9 @@
-"""A network in memory, for tests: the same interface as the real one, with loss, repetition and delay if wanted.
+"""A network in memory, for tests: the interface of the real one, with loss, repetition and delay if wanted.
 
-network = MemoryNetwork()
-one, other = network.transport(NodeId("n1")), network.transport(NodeId("n2"))
+    network = MemoryNetwork()
+    one, other = network.transport(NodeId("n1")), network.transport(NodeId("n2"))
+
+A sender is who it says, because only the transport of that name can say so.
 """
 
 import asyncio
@@ -53,7 +55,8 @@ class MemoryTransport:
         self._counters: Counter[str] = Counter()
         self._deliver: Deliver | None = None
         self._pending: list[tuple[NodeId, bytes]] = []
-        self._under_way: set[asyncio.TimerHandle] = set()
+        self._under_way: dict[int, asyncio.TimerHandle] = {}
+        self._last = 0
         self._flush_soon: asyncio.Handle | None = None
 
     @property
@@ -69,6 +72,8 @@ class MemoryTransport:
     def send(self, to: NodeId, message: bytes) -> None:
         if self._deliver is None:
             self._counters["dropped: the transport is not open"] += 1
+        elif to == self._own:
+            self._counters["dropped: to ourselves"] += 1
         elif len(message) > MOST_MESSAGE_BYTES:
             self._counters["dropped: message too long"] += 1
         elif len(self._pending) + len(self._under_way) >= MOST_PENDING:
@@ -91,13 +96,14 @@ class MemoryTransport:
 
     def _start(self, to: NodeId, message: bytes, delay_ms: float) -> None:
         """Never delivered within this call: a receiver that answers at once would be inside its own step."""
-        handle = asyncio.get_running_loop().call_later(
-            delay_ms / 1000.0, lambda: self._arrive(handle, to, message)
+        self._last += 1
+        loop = asyncio.get_running_loop()
+        self._under_way[self._last] = loop.call_later(
+            delay_ms / 1000.0, self._arrive, self._last, to, message
         )
-        self._under_way.add(handle)
 
-    def _arrive(self, handle: asyncio.TimerHandle, to: NodeId, message: bytes) -> None:
-        self._under_way.discard(handle)
+    def _arrive(self, number: int, to: NodeId, message: bytes) -> None:
+        del self._under_way[number]
         receiver = self._network.opened.get(to)
         if receiver is None or receiver._deliver is None:
             self._counters["dropped: nobody there"] += 1
@@ -114,6 +120,6 @@ class MemoryTransport:
         if self._flush_soon is not None:
             self._flush_soon.cancel()
             self._flush_soon = None
-        for handle in self._under_way:
+        for handle in self._under_way.values():
             handle.cancel()
         self._under_way.clear()

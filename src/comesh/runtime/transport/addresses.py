@@ -1,0 +1,114 @@
+"""Where peers are: addresses as people give them, host names looked up beside the loop, and our sockets."""
+
+import asyncio
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from comesh.core.ids import NodeId
+from comesh.runtime.transport import TransportError
+from comesh.runtime.transport.session import Address
+from comesh.runtime.transport.settings import MOST_ADDRESSES, SOCKET_BUFFER_BYTES
+
+LOOK_UP_AGAIN_MS: Final = 5_000.0
+"""Host names of a peer that does not answer are looked up again, at most so often."""
+
+Endpoint = tuple[str, int]
+
+
+class AddressBook:
+    """Where to knock for each node."""
+
+    def __init__(self, given: Mapping[NodeId, Sequence[Endpoint]]) -> None:
+        self._given = {node: list(endpoints)[:MOST_ADDRESSES] for node, endpoints in given.items()}
+        self._known: dict[NodeId, list[tuple[socket.AddressFamily, Address]]] = {}
+        self._looked_up_ms: dict[NodeId, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def set(self, node: NodeId, endpoints: Sequence[Endpoint]) -> None:
+        self._given[node] = list(endpoints)[:MOST_ADDRESSES]
+        self._known.pop(node, None)
+        self._looked_up_ms.pop(node, None)
+
+    def __contains__(self, node: NodeId) -> bool:
+        return bool(self._given.get(node))
+
+    def addresses(self, node: NodeId, now_ms: float) -> list[tuple[socket.AddressFamily, Address]]:
+        """What is known by now. Host names are looked up in the background, and known the next time."""
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = [at for one in self._given.get(node, ()) for at in literal(*one)]
+        names = [one for one in self._given.get(node, ()) if not literal(*one)]
+        if names and now_ms - self._looked_up_ms.get(node, float("-inf")) >= LOOK_UP_AGAIN_MS:
+            self._looked_up_ms[node] = now_ms
+            task = asyncio.get_running_loop().create_task(self._look_up(node, names))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return known
+
+    async def _look_up(self, node: NodeId, names: list[Endpoint]) -> None:
+        found = [at for one in self._given.get(node, ()) for at in literal(*one)]
+        for host, port in names:
+            try:
+                answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            except (OSError, UnicodeError):
+                continue
+            found += [(answer[0], answer[4]) for answer in answers]
+        if all(one in self._given.get(node, ()) for one in names):
+            self._known[node] = list(dict.fromkeys(found))[:MOST_ADDRESSES]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def literal(host: str, port: int) -> list[tuple[socket.AddressFamily, Address]]:
+    """An address given as numbers, ready for the socket; nothing if it is a host name or nonsense."""
+    try:
+        answers = socket.getaddrinfo(
+            host, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        )
+    except (OSError, UnicodeError, OverflowError):
+        return []
+    return [(answer[0], answer[4]) for answer in answers]
+
+
+async def open_sockets(listen: Iterable[Endpoint]) -> list[socket.socket]:
+    """One per address; all of them, or none and an error."""
+    opened: list[socket.socket] = []
+    try:
+        for host, port in listen:
+            try:
+                answers = literal(host, port) or [
+                    (answer[0], answer[4])
+                    for answer in await asyncio.get_running_loop().getaddrinfo(
+                        host, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE
+                    )
+                ]
+                opened += [_open_socket(family, address) for family, address in answers[:1]]
+            except (OSError, UnicodeError, OverflowError) as problem:
+                raise TransportError(
+                    f"cannot listen on {host} port {port}: {problem}; "
+                    "is the port taken, or the address not this machine's?"
+                ) from None
+    except BaseException:
+        for one in opened:
+            one.close()
+        raise
+    return opened
+
+
+def _open_socket(family: socket.AddressFamily, address: Address) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        if family == socket.AF_INET6:
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        opened.bind(address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened

@@ -1,0 +1,138 @@
+"""One DTLS session with one peer, over memory: records in, records out.
+
+During the handshake the last flight is kept and sent again as it was until an answer comes: OpenSSL's own
+timer begins at a second, which is long in a room. DTLS drops a copy of what came already.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from cryptography import x509
+from OpenSSL import SSL
+
+from comesh.runtime.transport.packets import DATA, Flight, encode, split
+from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, TransportSettings
+
+_FLIGHT_HEADER_BYTES: Final = 42
+"""Of a HELLO, which has the longest."""
+_MOST_RECORDS_BYTES: Final = MOST_DATAGRAM_BYTES - _FLIGHT_HEADER_BYTES
+_MOST_READ_BYTES: Final = 65_536
+
+Address = tuple[Any, ...]
+"""As the socket gives it: host and port, and for IPv6 two numbers more."""
+
+
+class Way(NamedTuple):
+    """How to reach a peer: through which of our sockets, and where."""
+
+    socket: Any
+    address: Address
+
+
+class BrokenError(Exception):
+    """The handshake failed; str() says why, and said is what is left to say to the other side."""
+
+    def __init__(self, why: str, said: list[bytes]) -> None:
+        super().__init__(why)
+        self.said = said
+
+
+class Session:
+    __slots__ = (
+        "began_ms",
+        "bytes",
+        "confirmed",
+        "connection",
+        "datagrams",
+        "established_ms",
+        "expires_ms",
+        "flight",
+        "heard_ms",
+        "hello_key",
+        "initiated",
+        "next_resend_ms",
+        "own_id",
+        "peer",
+        "prefix",
+        "probed_ms",
+        "remote_id",
+        "resends",
+        "unanswered_ms",
+        "way",
+    )
+
+    def __init__(
+        self, context: SSL.Context, own_id: bytes, way: Way, *, initiated: bool, now_ms: float
+    ) -> None:
+        self.connection = SSL.Connection(context, None)
+        self.connection.set_ciphertext_mtu(_MOST_RECORDS_BYTES)
+        if initiated:
+            self.connection.set_connect_state()
+        else:
+            self.connection.set_accept_state()
+        self.own_id = own_id
+        self.remote_id = b""
+        self.prefix = b""
+        self.peer: Any = None
+        """Whose it is: known from the beginning where we began, from its certificate otherwise."""
+        self.way = way
+        self.hello_key: tuple[Address, bytes] = ((), b"")
+        """Where the peer was when it began this session, and its id: a repeated HELLO is known by it."""
+        self.initiated = initiated
+        self.confirmed = False
+        """Something came by it, so that the other side surely has it."""
+        self.began_ms = now_ms
+        self.established_ms = 0.0
+        self.heard_ms = 0.0
+        self.unanswered_ms = 0.0
+        """Since when it was sent by, with nothing coming; 0 if something came."""
+        self.probed_ms = 0.0
+        self.expires_ms = 0.0
+        self.flight: list[bytes] = []
+        self.next_resend_ms = 0.0
+        self.resends = 0
+        self.datagrams = 0
+        self.bytes = 0
+
+    def name_remote(self, remote_id: bytes) -> None:
+        self.remote_id = remote_id
+        self.prefix = bytes((DATA,)) + remote_id
+
+    def handshake(self, records: bytes) -> tuple[bool, list[bytes]]:
+        """Whether it is done, and what to say: records, in parts that fit a datagram."""
+        done = True
+        try:
+            if records:
+                self.connection.bio_write(records)
+            self.connection.do_handshake()
+        except SSL.WantReadError:
+            done = False
+        except SSL.Error as problem:
+            raise BrokenError(_reason(problem), self._said()) from None
+        return done, self._said()
+
+    def _said(self) -> list[bytes]:
+        try:
+            return split(self.connection.bio_read(_MOST_READ_BYTES), _MOST_RECORDS_BYTES)
+        except SSL.Error:
+            return []
+
+    def keep_flight(self, parts: list[bytes], settings: TransportSettings, now_ms: float) -> None:
+        """As the flight to send now, and again until it is answered."""
+        self.flight = [encode(Flight(self.remote_id, self.own_id, part)) for part in parts]
+        self.resends = 0
+        self.next_resend_ms = now_ms + settings.resend_ms
+
+    def certificate(self) -> x509.Certificate | None:
+        return self.connection.get_peer_certificate(as_cryptography=True)
+
+    def seal(self, plain: bytes) -> bytes:
+        """A whole datagram."""
+        connection = self.connection
+        connection.send(plain)
+        return self.prefix + connection.bio_read(2048)
+
+
+def _reason(problem: SSL.Error) -> str:
+    """Of the list of places and reasons that OpenSSL gives, the last reason."""
+    reasons = problem.args[0] if problem.args and isinstance(problem.args[0], list) else []
+    return str(reasons[-1][-1]) if reasons else type(problem).__name__
