@@ -129,7 +129,7 @@ def _chosen(deployment: Deployment, only: str, *, stand_in: bool) -> list[Device
             fail(f"--only: {device} {why}")
     chosen = wanted or outside
     if not chosen:
-        fail("no virtual device of this document is outside of its nodes; nothing to do", Exit.NO)
+        err.print("no virtual device of this document is outside of its nodes: there is nothing to be")
     return chosen
 
 

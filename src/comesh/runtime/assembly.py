@@ -19,7 +19,8 @@ from comesh.core.membership import MembershipSettings
 from comesh.core.node import AnyEvent, Node
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program, program_of
-from comesh.runtime.clock import Clock
+from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import Devices
@@ -31,7 +32,17 @@ from comesh.runtime.log import Log
 from comesh.runtime.options import Address, NodeOptions, parse_address
 from comesh.runtime.questions import FIRST_BYTE as QUESTION
 from comesh.runtime.questions import Questions
-from comesh.runtime.recording import OBSERVED, Began, Flushed, Recorder, Wrote, encode_record, told
+from comesh.runtime.recording import (
+    Began,
+    DeviceActed,
+    DevicePressed,
+    Flushed,
+    Observed,
+    Recorder,
+    Wrote,
+    encode_record,
+    told,
+)
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.view import News, View
 
@@ -54,9 +65,10 @@ class Assembly:
         options = self.options
         options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         text, self.deployment = first_document(options.document, options.data, options.name, self.log)
-        self.clock = Clock(offset_ms=options.clock_offset_ms)
+        self.machine_clock = Clock(offset_ms=options.clock_offset_ms)
+        self.clock = MeshClock(self.machine_clock, last=LastWall(options.data), told=self.log.warn)
         program = program_of(self.deployment, 1, text=text)
-        self.credentials = Credentials.load(options.keys, options.name)
+        self.credentials = Credentials.load(options.keys, options.name, self._certain_wall_ms)
         self.journal = Journal.open(
             options.data,
             create="initialise" if options.initialise else "replace",
@@ -85,7 +97,11 @@ class Assembly:
             send=self.transport.send,
             give=self._give,
             now_ms=self.clock.monotonic_ms,
-            devices_at=options.devices_at,
+            devices_at=None
+            if options.devices_at is None
+            else f"{options.devices_at[0]}:{options.devices_at[1]}",
+            record=self._record_device,
+            trouble=lambda device, what: self.log.warn(f"{device}: {what}"),
         )
         self.host = Host(
             self.node,
@@ -105,7 +121,8 @@ class Assembly:
         self.view.watchers.append(self._log_news)
         self.control = Control(options.data, self.inquiries.answer, self.inquiries.stream)
         self._recorder = self._record()
-        await self.devices.open()
+        for driver, wanting in (await self.devices.open()).items():
+            self.log.warn(f"driver {driver} is not built yet: {', '.join(wanting)} will be down")
         await self.transport.open(self._deliver)
         await self.control.open()
         self._begin()
@@ -123,7 +140,7 @@ class Assembly:
         )
         if self._recorder is not None:
             began = Began(started.boot, started.store, started.initialised, started.power_lost, os.getpid())
-            self._recorder.write(self.clock.monotonic_us(), began)
+            self._recorder.write(self.machine_clock.monotonic_us(), began)
         self.host.give(started)
 
     async def close(self) -> None:
@@ -165,7 +182,12 @@ class Assembly:
         return tuple(filter(None, (self.host.journal_trouble, *self.clock_notes())))
 
     def clock_notes(self) -> tuple[str, ...]:
-        return ()
+        return () if self.clock.source == "own" else tuple(self.clock.notes)[-1:]
+
+    def _certain_wall_ms(self) -> float | None:
+        """For dates of certificates; None: this node knows no time yet."""
+        wall_ms = self.clock.wall_ms()
+        return wall_ms if self.clock.source in ("own", "mesh") else None
 
     # -- telling -----------------------------------------------------------------------------------------
 
@@ -179,10 +201,10 @@ class Assembly:
         if self.options.record is None:
             return None
         recorder = Recorder(self.options.record, self.options.name)
-        now_us = self.clock.monotonic_us
+        now_us = self.machine_clock.monotonic_us
 
         def observed(observation: Observation) -> None:
-            if type(observation).__name__ in OBSERVED:
+            if isinstance(observation, Observed):
                 recorder.write(now_us(), told(observation))
 
         def wrote(record: JournalRecord) -> None:
@@ -195,6 +217,11 @@ class Assembly:
         self.host.wrote.append(wrote)
         self.host.flushed.append(flushed)
         return recorder
+
+    def _record_device(self, what: Acted | Pressed) -> None:
+        if self._recorder is not None:
+            line = DeviceActed(what) if isinstance(what, Acted) else DevicePressed(what)
+            self._recorder.write(self.machine_clock.monotonic_us(), line)
 
     # -- addresses and versions --------------------------------------------------------------------------
 
@@ -220,7 +247,7 @@ class Assembly:
                 self.deployment = parsed(self.node.groups.versions.newest.text, f"version {version}")
                 for name, addresses in self._addresses(self.deployment).items():
                     self.transport.set_addresses(name, addresses)
-                await self.devices.adopt(self.deployment)
+                self.devices.adopt(self.deployment)
                 self.log.say(f"deployment version {version}")
             if not self.was_ready and self.view.ready:
                 self.was_ready = True
