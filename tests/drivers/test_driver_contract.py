@@ -1,4 +1,4 @@
-"""What every driver must do. A new one joins with a row in RIGS: a device that it reaches, and a hand to it."""
+"""What every driver must do. A new one joins with a row in RIGS: a device, and a hand to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,8 +20,9 @@ from comesh.drivers.interface import (
     Readings,
 )
 from comesh.drivers.registry import Surroundings, make_driver
+from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.hosted import VirtualDriver
-from comesh.drivers.virtual.living import FINE, Fault, LivingDevice
+from comesh.drivers.virtual.living import LivingDevice
 from comesh.drivers.virtual.server import DevicesServer
 
 

@@ -18,8 +18,8 @@ from comesh.core.values import Value
 from comesh.drivers.interface import Readings
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.link import Link, LinkError
-from comesh.drivers.virtual.living import FINE, Fault
 
 TRIES: Final = 5
 TRY_MS: Final = 1000.0

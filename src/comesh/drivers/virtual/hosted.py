@@ -14,7 +14,8 @@ from comesh.drivers.interface import (
     no_answer,
 )
 from comesh.drivers.virtual.devices import DeviceSpec, Reply, Request
-from comesh.drivers.virtual.living import Fault, LivingDevice, Record
+from comesh.drivers.virtual.faults import Fault
+from comesh.drivers.virtual.living import LivingDevice, Record
 
 
 class VirtualDriver:

@@ -22,11 +22,12 @@ from typing import Final
 import msgspec
 
 from comesh.core.draws import Draws
-from comesh.core.ids import DeviceId, DurationMs, NodeId
+from comesh.core.ids import DeviceId, NodeId
 from comesh.core.streams import stream
 from comesh.core.values import Value
 from comesh.drivers.interface import Readings, Report
 from comesh.drivers.virtual.devices import Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevices
+from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.sources import Constant
 
 REPEAT_MS: Final = 1000.0
@@ -37,24 +38,6 @@ MOST_WAITING: Final = 256
 
 Answer = Callable[[Reply], None]
 Record = Callable[[Acted | Pressed], None]
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """How a device misbehaves; nothing given: it does not."""
-
-    silent: bool = False
-    """It hears nothing and answers nothing."""
-    gone: bool = False
-    """Whoever reaches for it is told that it is not there."""
-    slow_ms: DurationMs = 0.0
-    """Every answer takes so much longer."""
-    late_ms: DurationMs = 0.0
-    """Commands reach it so much later, and their answers are lost."""
-    wrong: dict[str, Value] = {}
-    """Readings that it answers, whatever is so."""
-
-
-FINE: Final = Fault()
 
 
 class LivingDevice:
@@ -72,7 +55,7 @@ class LivingDevice:
         self.life = token_hex(4)
         self.fault = FINE
         self.counters: Counter[str] = Counter()
-        self._spec = spec
+        self.spec = spec
         self._devices = VirtualDevices({device: 0}, {device: spec}, seed)
         self._clock = now_ms
         self._born_ms = now_ms()
@@ -89,8 +72,8 @@ class LivingDevice:
         self._number = 0
 
     def open(self) -> None:
-        if self._spec.event and self._spec.presses_ms is not None:
-            self._press_later(self._spec.presses_ms, self._draws)
+        if self.spec.event and self.spec.presses_ms is not None:
+            self._press_later(self.spec.presses_ms, self._draws)
 
     def close(self) -> None:
         """What it was about to do, it does not do."""
@@ -121,9 +104,9 @@ class LivingDevice:
 
     def command_now(self, request: Request, by: NodeId, *, sent_ms: float) -> Reply | None:
         """None: not at once, and nothing was done."""
-        if self.fault is not FINE or self._spec.latency_ms > 0:
+        if self.fault is not FINE or self.spec.latency_ms > 0:
             return None
-        command = self._spec.commands.get(request.command or "")
+        command = self.spec.commands.get(request.command or "")
         if command is not None and command.takes_ms > 0:
             return None
         begun = self._devices.begin(request)
@@ -222,8 +205,8 @@ class LivingDevice:
         return token if kept else None
 
     def _check_reading(self, reading: str) -> None:
-        if reading not in self._spec.sources:
-            known = ", ".join(self._spec.sources) or "none"
+        if reading not in self.spec.sources:
+            known = ", ".join(self.spec.sources) or "none"
             raise ValueError(f"{self.device} has no reading {reading!r}; its readings: {known}")
 
     def _press_later(self, between_ms: tuple[float, float], draws: Draws) -> None:
@@ -271,7 +254,7 @@ class LivingDevice:
             self._look_later()
 
     def _push(self) -> None:
-        if self._report is None or not self._pushes or self._spec.event:
+        if self._report is None or not self._pushes or self.spec.event:
             return
         readings = self._devices.read(self.device, self._now_ms())
         if readings is not None and readings != self._pushed:

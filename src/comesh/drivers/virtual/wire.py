@@ -16,7 +16,7 @@ import msgspec
 from comesh.core.ids import Counter, DeviceId, NodeId
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
-from comesh.drivers.virtual.living import Fault
+from comesh.drivers.virtual.faults import Fault
 
 VERSION: Final = 1
 MOST_BYTES: Final = 60_000

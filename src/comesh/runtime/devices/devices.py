@@ -14,15 +14,18 @@ from comesh.core.ids import DeviceId, NodeId
 from comesh.deployment.model import Deployment, Device
 from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand, DeviceFailedError, Readings
 from comesh.drivers.registry import Surroundings, make_driver, missing_drivers
+from comesh.drivers.virtual.faults import fault_of
 from comesh.drivers.virtual.hosted import VirtualDriver
 from comesh.drivers.virtual.link import Links
-from comesh.drivers.virtual.living import Fault, Record
+from comesh.drivers.virtual.living import Record
+from comesh.drivers.virtual.wire import show_address
 from comesh.runtime.devices.frames import (
     DeviceAcknowledge,
     DeviceCall,
     DeviceReply,
     DeviceReport,
     DeviceSubscribe,
+    Frame,
     FrameError,
     decode,
 )
@@ -51,7 +54,7 @@ class Devices:
         send: Send,
         give: Callable[[DeviceEvent], None],
         now_ms: Callable[[], float],
-        devices_at: str | None = None,
+        devices_at: str | tuple[str, int] | None = None,
         record: Record | None = None,
         trouble: Trouble | None = None,
         seed: int | None = None,
@@ -71,7 +74,7 @@ class Devices:
             now_ms=now_ms,
             links=Links(),
             record=record,
-            devices_at=devices_at,
+            devices_at=show_address(*devices_at) if isinstance(devices_at, tuple) else devices_at,
             push=deployment.settings.push,
             seed=deployment.settings.seed if seed is None else seed,
             still=still,
@@ -194,15 +197,18 @@ class Devices:
 
     # -- frames ------------------------------------------------------------------------------------------
 
-    def on_frame(self, sender: NodeId, frame: bytes) -> None:
-        """From a node that the transport has authenticated."""
+    def on_frame(self, sender: NodeId, frame: bytes) -> bool:
+        """From a node that the transport has authenticated. False: it is no frame about devices."""
         try:
             said = decode(frame)
         except FrameError as wrong:
             self.counters[f"dropped: {wrong}"] += 1
-            return
-        if not self._open:
-            return
+            return False
+        if self._open:
+            self._on_said(sender, said)
+        return True
+
+    def _on_said(self, sender: NodeId, said: Frame) -> None:
         match said:
             case DeviceCall():
                 local = self._hosted(said.device)
@@ -244,13 +250,14 @@ class Devices:
         local = self._locals.get(device)
         return local.driver if local is not None and isinstance(local.driver, VirtualDriver) else None
 
-    def set_fault(self, device: DeviceId, fault: Fault) -> bool:
-        """False: no virtual device of this process. ValueError: it has no such reading."""
+    def set_fault(self, device: DeviceId, be: str, ms: float = 0.0) -> None:
+        """One of the words of `faults.py`. ValueError says what is wrong, and what to do."""
         driver = self.virtual(device)
         if driver is None:
-            return False
-        driver.set_fault(fault)
-        return True
+            home = self._homes.get(device)
+            where = f"; ask {home}, it is part of that" if home is not None else ""
+            raise ValueError(f"{device} is no virtual device of {self._own}{where}")
+        driver.set_fault(fault_of(be, ms, driver.living.spec))
 
     # -- drivers -----------------------------------------------------------------------------------------
 

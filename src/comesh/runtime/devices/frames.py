@@ -1,4 +1,4 @@
-"""What nodes say to each other about devices that are part of a node: a version byte and MessagePack, carried
+"""What nodes say to each other about devices that are part of a node: a first byte and MessagePack, carried
 by the node transport, which authenticates who says it.
 
 life is drawn by each process. call counts within the life of who asks, so that a call that comes twice is
@@ -18,7 +18,8 @@ from comesh.core.ids import Counter, DeviceId, DurationMs
 from comesh.core.stamps import RunId, Stamp
 from comesh.core.values import Value
 
-VERSION: Final = 1
+FIRST_BYTE: Final = 0xD1
+"""Says that it is about devices, and in which version: the next one is 0xD2."""
 MOST_CHARACTERS: Final = 100_000
 """Of a text in a frame."""
 
@@ -81,17 +82,17 @@ class FrameError(Exception):
     """A frame that cannot be read; str() says in few words why."""
 
 
-_VERSION_BYTE: Final = bytes([VERSION])
+_FIRST_BYTE: Final = bytes([FIRST_BYTE])
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 def encode(frame: Frame) -> bytes:
-    return _VERSION_BYTE + _encode(frame)
+    return _FIRST_BYTE + _encode(frame)
 
 
 def decode(data: bytes) -> Frame:
-    if data[:1] != _VERSION_BYTE:
+    if data[:1] != _FIRST_BYTE:
         raise FrameError("another version of device frames" if data else "an empty device frame")
     try:
         return _decoder.decode(memoryview(data)[1:])

@@ -1,0 +1,56 @@
+"""How a virtual device can be told to misbehave, and words for it: well, slow, silent, wrong, gone, late."""
+
+import math
+from typing import Final
+
+import msgspec
+
+from comesh.core.ids import DurationMs
+from comesh.core.values import Value
+from comesh.drivers.virtual.devices import DeviceSpec
+
+MOST_MS: Final = 86_400_000.0
+"""A day: as slow or late as a device can be."""
+USUAL_MS: Final = 1000.0
+"""How slow or late it is, if nobody says."""
+_NONSENSE: Final = "nonsense"
+_WORDS: Final = ("well", "slow", "silent", "wrong", "gone", "late")
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """How a device misbehaves; nothing given: it does not."""
+
+    silent: bool = False
+    """It hears nothing and answers nothing."""
+    gone: bool = False
+    """Whoever reaches for it is told that it is not there."""
+    slow_ms: DurationMs = 0.0
+    """Every answer takes so much longer."""
+    late_ms: DurationMs = 0.0
+    """Commands reach it so much later, and their answers are lost."""
+    wrong: dict[str, Value] = {}
+    """Readings that it answers, whatever is so."""
+
+
+FINE: Final = Fault()
+
+
+def fault_of(be: str, ms: float, spec: DeviceSpec) -> Fault:
+    """What one word means for a device. ms: how slow or late; 0: USUAL_MS. ValueError: no such word."""
+    if not (math.isfinite(ms) and 0 <= ms <= MOST_MS):
+        raise ValueError(f"{ms:g} ms: expected 0 to {MOST_MS:.0f}")
+    match be:
+        case "well":
+            return FINE
+        case "slow":
+            return Fault(slow_ms=ms or USUAL_MS)
+        case "late":
+            return Fault(late_ms=ms or USUAL_MS)
+        case "silent":
+            return Fault(silent=True)
+        case "gone":
+            return Fault(gone=True)
+        case "wrong":
+            return Fault(wrong=dict.fromkeys(spec.sources, _NONSENSE))
+        case _:
+            raise ValueError(f"a device cannot be {be!r}; it can be {', '.join(_WORDS)}")
