@@ -11,9 +11,10 @@ document), and the wall time that this node last wrote down (`LastWall`).
 2. else the median of what nodes with valid clocks say, once enough of them, or a while has passed and one;
 3. else the floor, counted on from the start. While it waits for the mesh `waiting` is true.
 
-As soon as the machine's clock is valid it is gone over to. A clock that was set from a file at startup, to the
-time of the last shutdown, passes for valid; the word that it is far from the mesh tells it. What was written down may itself be wrong (the
-clock once was years ahead), so a machine whose clock is below it, but agrees with the mesh, is believed.
+As soon as the machine's clock is valid it is gone over to. A clock that was set from a file at startup, to
+the time of the last shutdown, passes for valid; the word that it is far from the mesh tells it. What was
+written down may itself be wrong (the clock once was years ahead), so a machine whose clock is below it, but
+agrees with the mesh, is believed.
 
 Wall time that is given out does not run backwards for a small step: it stands still until the clock has
 caught up. A large step back is made at once, and said: epochs never go back and a schedule remembers what it
@@ -82,6 +83,9 @@ class Clock:
     def wall_ms(self) -> float:
         return self._system() + self._offset_ms
 
+    def monotonic_us(self) -> int:
+        return int(self.monotonic_ms() * 1000.0)
+
 
 class LastWall:
     """The last wall time that was known to be right, in a small file, replaced as a whole.
@@ -126,6 +130,7 @@ class MeshClock:
         self.source = ""
         """Where the time comes from: own, mesh, waiting or guessed."""
         self.monotonic_ms = clock.monotonic_ms
+        self.monotonic_us = clock.monotonic_us
         self._clock = clock
         self._last = last
         self._told = told
@@ -183,8 +188,8 @@ class MeshClock:
             self._is_far = True
             way = "ahead of" if off_ms > 0 else "behind"
             self._say(
-                f"this machine's clock is {abs(off_ms) / 1000:.0f} s {way} what {len(self._heard)} other nodes "
-                "say. It is used nevertheless: epochs and schedules come at its time. Check its time service"
+                f"this machine's clock is {abs(off_ms) / 1000:.0f} s {way} what {len(self._heard)} other "
+                "nodes say. It is used nevertheless, for epochs and schedules. Check its time service"
             )
         elif abs(off_ms) <= FAR_MS / 2 and self._is_far:
             self._is_far = False
@@ -194,8 +199,8 @@ class MeshClock:
 
     @property
     def valid(self) -> bool:
-        """Whether others may go by what this node says. Not if it has it from them: a few nodes without a clock
-        would believe each other."""
+        """Whether others may go by what this node says. Not if it has it from them: a few nodes without a
+        clock would believe each other."""
         self.wall_ms()
         return self.source == "own"
 

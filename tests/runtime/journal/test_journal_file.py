@@ -1,0 +1,692 @@
+"""A journal in its directory: what a process, its end, and the end of the machine leave of it."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from journal_records import CONFIGS, HISTORY, folded, histories, shape
+
+from comesh.core.journal import BootRaised, DocumentKept, JournalRecord, PowerLost, Promised
+from comesh.core.stamps import Ballot
+from comesh.runtime.journal import Journal, JournalError, UnknownFormatError
+from comesh.runtime.journal import journal as writing
+from comesh.runtime.journal.files import FLUSHED, JOURNAL, MOST_DAMAGED_KEPT, RESERVE, damaged
+from comesh.runtime.journal.first_start import grant, take
+from comesh.runtime.journal.format import header_bytes, read_journal
+from comesh.runtime.journal.opening import lose_unflushed
+
+FIRST, SECOND = "boot of the kernel 1", "boot of the kernel 2"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def begin(data: Path, *, strict: bool = False, boot_id: str = FIRST) -> Journal:
+    return Journal.open(data, create="initialise", strict=strict, boot_id=boot_id)
+
+
+def written(data: Path, history: list[JournalRecord] = HISTORY, *, strict: bool = False) -> Journal:
+    """A journal with some records, of which the last is not flushed."""
+    journal = begin(data, strict=strict)
+    journal.append(history[:-1])
+    journal.flush()
+    journal.append(history[-1:])
+    return journal
+
+
+def flip(path: Path, at: int) -> None:
+    spoiled = bytearray(path.read_bytes())
+    spoiled[at] ^= 0x10
+    path.write_bytes(bytes(spoiled))
+
+
+# -- beginnings and ends -----------------------------------------------------------------------------------
+
+
+def test_a_first_start(data: Path) -> None:
+    journal = begin(data)
+    assert (journal.boot, journal.initialised, journal.power_lost) == (1, True, False)
+    assert 0 < journal.store < 1 << 63
+    assert journal.appended_bytes == journal.flushed_bytes == 0
+    assert not journal.notes
+    journal.close()
+
+
+def test_a_journal_is_created_with_rights_only_on_demand(data: Path) -> None:
+    journal = Journal.open(data, boot_id=FIRST)
+    assert not journal.initialised
+    assert "permission" in journal.notes[0]
+    journal.close()
+    again = begin(data)
+    assert not again.initialised, "it is not a first start any more"
+    again.close()
+
+
+def test_a_permission_is_used_up(tmp_path: Path) -> None:
+    permission = tmp_path / "run" / "first-start-n1"
+    assert not take(permission)
+    grant(permission)
+    assert take(permission)
+    assert not take(permission)
+
+
+@pytest.mark.parametrize("boot_id", [FIRST, SECOND])
+def test_a_clean_end_loses_nothing(data: Path, boot_id: str) -> None:
+    journal = written(data)
+    store = journal.store
+    journal.close()
+    again = Journal.open(data, boot_id=boot_id)
+    assert (again.store, again.boot, again.initialised, again.power_lost) == (store, 2, True, False)
+    assert shape(again.image) == shape(folded([*HISTORY, BootRaised(2)]))
+    again.close()
+
+
+def test_a_killed_process_loses_nothing(data: Path) -> None:
+    written(data).close(clean=False)
+    again = Journal.open(data, boot_id=FIRST)
+    assert (again.boot, again.power_lost) == (2, False)
+    assert shape(again.image) == shape(folded([*HISTORY, BootRaised(2)]))
+    again.close()
+
+
+def test_lost_power_is_remembered_by_the_journal(data: Path) -> None:
+    written(data).close(clean=False)
+    assert lose_unflushed(data) > 0
+    expected = folded([*HISTORY[:-1], PowerLost(), BootRaised(2)])
+    again = Journal.open(data, boot_id=SECOND)
+    assert again.power_lost
+    assert shape(again.image) == shape(expected)
+    again.close(clean=False)
+    third = Journal.open(data, boot_id=SECOND)
+    assert not third.power_lost, "power was lost once"
+    assert not third.image.configs[CONFIGS[0].mark].whole
+    third.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(histories, st.data())
+def test_what_was_flushed_survives_lost_power(
+    tmp_path: Path, history: list[JournalRecord], draw: st.DataObject
+) -> None:
+    data = tmp_path / "drawn"
+    shutil.rmtree(data, ignore_errors=True)
+    flushed = draw.draw(st.integers(0, len(history)))
+    journal = begin(data)
+    journal.append(history[:flushed])
+    journal.flush()
+    for record in history[flushed:]:
+        journal.append([record])
+    unflushed_bytes = journal.appended_bytes - journal.flushed_bytes
+    journal.close(clean=False)
+    lose_unflushed(data, draw.draw(st.integers(0, unflushed_bytes)))
+    again = Journal.open(data, boot_id=SECOND)
+    assert again.power_lost
+    boot = BootRaised(max(folded([BootRaised(1), *history]).boot, 1) + 1)
+    allowed = [
+        shape(folded([*history[:count], PowerLost(), boot]), boot=False)
+        for count in range(flushed, len(history) + 1)
+    ]
+    assert shape(again.image, boot=False) in allowed
+    again.close()
+
+
+def test_strict_loses_nothing_that_counts(data: Path) -> None:
+    written(data, strict=True).close(clean=False)
+    lose_unflushed(data)
+    again = Journal.open(data, strict=True, boot_id=SECOND)
+    assert not again.power_lost
+    assert shape(again.image) == shape(folded([*HISTORY[:-1], BootRaised(2)]))
+    again.close()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_it_counts_how_the_process_before_worked(data: Path, strict: bool) -> None:
+    written(data, strict=strict).close(clean=False)
+    again = Journal.open(data, strict=not strict, boot_id=SECOND)
+    assert again.power_lost is not strict
+    again.close()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_durability_may_change_while_a_process_runs(data: Path, strict: bool) -> None:
+    journal = begin(data, strict=not strict)
+    journal.declare_strict(strict)
+    journal.close(clean=False)
+    again = Journal.open(data, strict=strict, boot_id=SECOND)
+    assert again.power_lost is not strict
+    again.close()
+
+
+def test_positions_count_on(data: Path) -> None:
+    journal = written(data)
+    appended, flushed = journal.appended_bytes, journal.flushed_bytes
+    assert 0 < flushed < appended
+    journal.close(clean=False)
+    again = Journal.open(data, boot_id=FIRST)
+    assert again.flushed_bytes == again.appended_bytes > appended
+    again.close()
+
+
+# -- damage ------------------------------------------------------------------------------------------------
+
+
+def recovers(data: Path, store: int, *, boot_id: str = FIRST, strict: bool = False) -> Journal:
+    """It was set aside, and another begun in its place."""
+    with_rights = Journal.open(data, create="initialise", boot_id=boot_id, strict=strict)
+    assert with_rights.store != store
+    assert not with_rights.initialised
+    assert not with_rights.image.configs
+    assert "is damaged" in with_rights.notes[0]
+    assert "set aside as journal.damaged-1" in with_rights.notes[0]
+    assert damaged(data) == [1]
+    return with_rights
+
+
+@pytest.mark.parametrize("boot_id", [FIRST, SECOND])
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_flipped_bit_in_the_middle(data: Path, boot_id: str, strict: bool) -> None:
+    journal = written(data, strict=strict)
+    store = journal.store
+    journal.close(clean=False)
+    reading = read_journal((data / JOURNAL).read_bytes())
+    assert reading.header is not None
+    flip(data / JOURNAL, reading.body_at + reading.header.snapshot_bytes + 20)
+    again = recovers(data, store, boot_id=boot_id, strict=strict)
+    assert again.boot == 2, "what can do no harm is kept"
+    again.close()
+
+
+@pytest.mark.parametrize("at", [0, 9, 30])
+def test_a_flipped_bit_in_the_header(data: Path, at: int) -> None:
+    journal = written(data)
+    store = journal.store
+    journal.close()
+    flip(data / JOURNAL, at)
+    recovers(data, store).close()
+
+
+@pytest.mark.parametrize("boot_id", [FIRST, SECOND])
+def test_a_flipped_bit_in_the_last_record_that_was_flushed(data: Path, boot_id: str) -> None:
+    journal = written(data)
+    journal.flush()
+    store = journal.store
+    journal.close(clean=False)
+    flip(data / JOURNAL, -1)
+    recovers(data, store, boot_id=boot_id).close()
+
+
+def test_a_flipped_bit_in_the_last_record_of_this_boot(data: Path) -> None:
+    """It was not flushed, but written: others may rely on it."""
+    journal = written(data)
+    store = journal.store
+    journal.close(clean=False)
+    flip(data / JOURNAL, -1)
+    recovers(data, store).close()
+
+
+def test_a_spoiled_tail_after_lost_power_is_cut_off(data: Path) -> None:
+    journal = written(data)
+    store = journal.store
+    journal.close(clean=False)
+    flip(data / JOURNAL, -1)
+    again = Journal.open(data, boot_id=SECOND)
+    assert (again.store, again.power_lost) == (store, True)
+    assert "cut off" in again.notes[0]
+    assert shape(again.image) == shape(folded([*HISTORY[:-1], PowerLost(), BootRaised(2)]))
+    again.append(HISTORY[-1:])
+    again.close()
+    third = Journal.open(data, boot_id=SECOND)
+    assert shape(third.image) == shape(folded([*HISTORY[:-1], PowerLost(), HISTORY[-1], BootRaised(3)]))
+    third.close()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_torn_write_is_cut_off(data: Path, strict: bool) -> None:
+    written(data, strict=strict).close(clean=False)
+    os.truncate(data / JOURNAL, (data / JOURNAL).stat().st_size - 3)
+    again = Journal.open(data, strict=strict, boot_id=FIRST)
+    assert again.power_lost is not strict, "nobody can tell whether it was whole once"
+    assert "beginning of a record" in again.notes[0]
+    again.close()
+
+
+def test_a_tail_that_was_flushed_and_is_missing_is_damage(data: Path) -> None:
+    journal = written(data, strict=True)
+    journal.flush()
+    store = journal.store
+    journal.close(clean=False)
+    os.truncate(data / JOURNAL, (data / JOURNAL).stat().st_size - 3)
+    recovers(data, store, strict=True).close()
+
+
+def test_a_snapshot_that_is_cut_is_damage_without_other_marks(data: Path) -> None:
+    journal = begin(data)
+    store = journal.store
+    journal.close(clean=False)
+    (data / FLUSHED).write_bytes(b"")
+    reading = read_journal((data / JOURNAL).read_bytes())
+    os.truncate(data / JOURNAL, reading.body_at + 5)
+    recovers(data, store).close()
+
+
+def test_few_damaged_journals_are_kept(data: Path) -> None:
+    for _ in range(MOST_DAMAGED_KEPT + 2):
+        begin(data).close()
+        flip(data / JOURNAL, 5)
+    begin(data).close()
+    assert sorted(damaged(data)) == [3, 4, 5]
+
+
+def test_no_rights_where_a_journal_was_set_aside(data: Path) -> None:
+    """The machine failed right after it: an explicit first start is still none."""
+    begin(data).close()
+    os.rename(data / JOURNAL, data / "journal.damaged-1")
+    again = begin(data)
+    assert not again.initialised
+    again.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+@given(st.data())
+def test_any_damage_leaves_a_node_that_starts(tmp_path: Path, draw: st.DataObject) -> None:
+    data = tmp_path / "drawn"
+    shutil.rmtree(data, ignore_errors=True)
+    written(data).close(clean=draw.draw(st.booleans()))
+    path = data / JOURNAL
+    content = path.read_bytes()
+    at = draw.draw(st.integers(0, len(content)))
+    junk = draw.draw(st.binary(max_size=30))
+    path.write_bytes(content[:at] + junk + content[at + draw.draw(st.integers(0, 40)) :])
+    again = Journal.open(data, boot_id=draw.draw(st.sampled_from([FIRST, SECOND])))
+    if again.initialised:
+        assert len(again.image.configs) == 2, "all that was flushed is there"
+    again.append([DocumentKept(9, "goes on")])
+    again.close()
+
+
+def test_an_unknown_version_is_left_as_it_is(data: Path) -> None:
+    begin(data).close()
+    header = read_journal((data / JOURNAL).read_bytes()).header
+    assert header is not None
+    later = header_bytes(header, version=7)
+    (data / JOURNAL).write_bytes(later)
+    with pytest.raises(UnknownFormatError, match=r"journal is not for this program: it has format version 7"):
+        begin(data)
+    assert (data / JOURNAL).read_bytes() == later
+    with pytest.raises(UnknownFormatError):
+        begin(data)
+
+
+# -- whose it is -------------------------------------------------------------------------------------------
+
+
+def is_a_strangers(journal: Journal, store: int) -> None:
+    assert journal.store != store
+    assert not journal.initialised
+    assert journal.boot == 2
+    assert not journal.image.configs
+    assert journal.image.documents == {1: "site: office"}
+    assert set(journal.image.tombstones.values()) == {CONFIGS[2]}
+    assert "is not this node's own" in journal.notes[0]
+
+
+def test_a_copied_directory_is_a_strangers(data: Path, tmp_path: Path) -> None:
+    journal = written(data)
+    journal.flush()
+    shutil.copytree(data, tmp_path / "copy")
+    twin = Journal.open(tmp_path / "copy", boot_id=FIRST)
+    is_a_strangers(twin, journal.store)
+    twin.close()
+    journal.close()
+
+
+def test_a_copy_in_the_place_of_the_journal_is_a_strangers(data: Path) -> None:
+    journal = written(data)
+    store = journal.store
+    shutil.copy(data / JOURNAL, data / "backup")
+    journal.close()
+    os.rename(data / "backup", data / JOURNAL)
+    (data / FLUSHED).unlink()
+    again = Journal.open(data, boot_id=FIRST)
+    is_a_strangers(again, store)
+    again.close()
+
+
+def test_two_processes_cannot_share_a_directory(data: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from comesh.runtime.journal import Journal\n"
+        "journal = Journal.open(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(JournalError, match=f"process {other.pid} uses this directory"):
+            Journal.open(data)
+        other.kill()
+    again = Journal.open(data)
+    assert again.boot == 2
+    again.close()
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "COMPACT_LEAST_BYTES", 2000)
+
+
+@pytest.mark.usefixtures("often")
+def test_the_file_is_bounded_by_snapshots(data: Path) -> None:
+    journal = written(data)
+    mark, store = CONFIGS[0].mark, journal.store
+    for number in range(500):
+        journal.append([Promised(mark, Ballot(number, 0))])
+        before = journal.appended_bytes
+        journal.compact_if_due()
+        assert journal.appended_bytes == before
+        assert (data / JOURNAL).stat().st_size < 5000
+    held = shape(journal.image)
+    assert (data / JOURNAL).stat().st_size - 500 < journal.appended_bytes
+    journal.close(clean=False)
+    again = Journal.open(data, boot_id=FIRST)
+    assert (again.store, again.initialised, again.power_lost, again.boot) == (store, True, False, 2)
+    assert shape(again.image, boot=False)[1:] == held[1:]
+    again.close()
+
+
+class Crashed(BaseException):
+    """The machine ends here."""
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Ends before or after the one with this number of all calls that reach the disk."""
+    count = iter(range(1000))
+
+    def wrap(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*arguments: object) -> object:
+            if next(count) == step:
+                raise Crashed
+            if name == "write_all":
+                file, content = arguments
+                assert isinstance(content, bytes)
+                original(file, content[: len(content) // 2])
+                arguments = (file, content[len(content) // 2 :])
+                if next(count) == step:
+                    raise Crashed
+            result = original(*arguments)
+            if next(count) == step:
+                raise Crashed
+            return result
+
+        monkeypatch.setattr(owner, name, call)
+
+    for name in ("open_next", "write_all", "sync_directory"):
+        wrap(writing, name)
+    wrap(writing.os, "rename")
+    wrap(writing.os, "fsync")
+    wrap(writing.FlushedMark, "write")
+
+
+def compaction_ends_at(data: Path, step: int) -> bool:
+    """Whether it was interrupted there; the journal is good in any case."""
+    journal = written(data)
+    journal.flush()
+    held, store = shape(journal.image), journal.store
+    journal._compact_at = 0
+    with pytest.MonkeyPatch.context() as patch:
+        crash_at(patch, step)
+        try:
+            journal.compact_if_due()
+            crashed = False
+        except Crashed:
+            crashed = True
+    journal.close(clean=False)
+    again = Journal.open(data, strict=True, boot_id=FIRST)
+    assert (again.store, again.initialised, again.power_lost) == (store, True, False)
+    assert shape(again.image)[1:] == held[1:]
+    assert not again.notes
+    again.append([DocumentKept(4, "goes on")])
+    again.close()
+    third = Journal.open(data, boot_id=FIRST)
+    assert third.image.documents[4] == "goes on"
+    third.close()
+    return crashed
+
+
+def test_a_crash_anywhere_in_a_snapshot_leaves_a_good_journal(tmp_path: Path) -> None:
+    step = 0
+    while compaction_ends_at(tmp_path / str(step), step):
+        step += 1
+    assert step >= 12
+
+
+@pytest.mark.usefixtures("often")
+def test_a_snapshot_without_room_is_put_off(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = begin(data)
+    journal.append([DocumentKept(1, "x" * 3000)])
+    tries: list[int] = []
+
+    def full(directory: Path) -> int:
+        tries.append(1)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(writing, "open_next", full)
+    journal.compact_if_due()
+    journal.compact_if_due()
+    assert len(tries) == 1, "not again until the file has grown"
+    assert "cannot shorten the journal: the disk is full" in journal.notes[0]
+    journal.append([DocumentKept(2, "still written")])
+    journal.close()
+
+
+# -- bad disks ---------------------------------------------------------------------------------------------
+
+
+class BadDisk:
+    """Takes a few bytes of each write, then none, as long as it is bad."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: int | None = None
+        self.flush_error: int | None = None
+        original, flush = writing.write_all, os.fdatasync
+
+        def write_all(file: int, data: bytes) -> None:
+            if self.error is not None:
+                os.write(file, data[: len(data) // 2])
+                raise OSError(self.error, os.strerror(self.error))
+            original(file, data)
+
+        def fdatasync(file: int) -> None:
+            if self.flush_error is not None:
+                raise OSError(self.flush_error, os.strerror(self.flush_error))
+            flush(file)
+
+        monkeypatch.setattr(writing, "write_all", write_all)
+        monkeypatch.setattr(writing.os, "fdatasync", fdatasync)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[BadDisk]:
+    yield BadDisk(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errno.ENOSPC, "the disk is full. Make room there"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.EIO, "the disk reports an error"),
+        (errno.ENODEV, "No such device"),
+    ],
+)
+def test_a_write_that_fails_leaves_nothing(data: Path, disk: BadDisk, error: int, said: str) -> None:
+    journal = written(data)
+    size, held = (data / JOURNAL).stat().st_size, shape(journal.image)
+    disk.error = error
+    with pytest.raises(JournalError, match=said) as wrong:
+        journal.append([DocumentKept(2, "x" * 100)])
+    assert str(data) in str(wrong.value)
+    assert (data / JOURNAL).stat().st_size == size
+    assert shape(journal.image) == held
+    assert not journal.retry()
+    with pytest.raises(JournalError, match=said):
+        journal.append([DocumentKept(3, "not yet")])
+    disk.error = None
+    assert journal.retry()
+    assert (data / JOURNAL).stat().st_size == size
+    journal.append([DocumentKept(4, "again")])
+    journal.close()
+    again = Journal.open(data, boot_id=FIRST)
+    assert set(again.image.documents) == {1, 4}
+    assert not again.notes
+    again.close()
+
+
+def test_after_a_flush_that_fails_everything_is_written_anew(data: Path, disk: BadDisk) -> None:
+    """The system may have dropped what it could not write, and says so only once."""
+    journal = written(data)
+    inode = (data / JOURNAL).stat().st_ino
+    disk.flush_error = errno.EIO
+    with pytest.raises(JournalError, match="cannot flush"):
+        journal.flush()
+    disk.flush_error = None
+    with pytest.raises(JournalError, match="cannot flush"):
+        journal.flush()
+    with pytest.raises(JournalError, match="cannot flush"):
+        journal.append([DocumentKept(2, "not yet")])
+    assert journal.retry()
+    assert (data / JOURNAL).stat().st_ino != inode
+    assert journal.flushed_bytes == journal.appended_bytes
+    assert shape(journal.image) == shape(folded([BootRaised(1), *HISTORY]))
+    journal.close()
+    again = Journal.open(data, boot_id=SECOND)
+    assert shape(again.image)[1:] == shape(folded(HISTORY))[1:]
+    again.close()
+
+
+def test_a_journal_that_failed_does_not_end_clean(data: Path, disk: BadDisk) -> None:
+    journal = written(data)
+    disk.flush_error = errno.EIO
+    with pytest.raises(JournalError):
+        journal.flush()
+    journal.close()
+    disk.flush_error = None
+    again = Journal.open(data, boot_id=SECOND)
+    assert again.power_lost
+    again.close()
+
+
+def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match=r"not a directory"):
+        Journal.open(tmp_path / "file" / "data")
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    """A disk with little room."""
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if not mounted or mounted.returncode:
+        pytest.skip("only root can mount a tiny disk")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full(tiny: Path) -> None:
+    data = tiny / "data"
+    journal = begin(data)
+    with pytest.raises(JournalError, match="the disk is full"):
+        for version in range(1000):
+            journal.append([DocumentKept(version, "x" * 10_000)])
+    kept = len(journal.image.documents)
+    assert kept > 10
+    (tiny / "crumbs").write_bytes(b"x" * 4096 * (os.statvfs(tiny).f_bavail))
+    assert not journal.retry()
+    journal.close()
+    starts = 0
+    while (data / RESERVE).exists():
+        assert starts < 200, "a start takes some room"
+        again = begin(data)
+        starts += 1
+        assert (len(again.image.documents), again.boot) == (kept, 1 + starts)
+        again.close(clean=False)
+    again = begin(data)
+    assert again.boot == 2 + starts, "there is room left of what was reserved"
+    (tiny / "crumbs").unlink()
+    again.close()
+    begin(data).close()
+    assert (data / RESERVE).exists(), "it is reserved again"
+
+
+# -- flushing ----------------------------------------------------------------------------------------------
+
+
+def test_a_flush_in_a_thread_covers_what_came_before_it(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = written(data)
+    before = journal.appended_bytes
+    entered, go_on = threading.Event(), threading.Event()
+    flush = os.fdatasync
+
+    def slow(file: int) -> None:
+        entered.set()
+        assert go_on.wait(20)
+        flush(file)
+
+    monkeypatch.setattr(writing.os, "fdatasync", slow)
+    thread = threading.Thread(target=journal.flush)
+    thread.start()
+    assert entered.wait(20)
+    journal.append([DocumentKept(2, "meanwhile")])
+    journal._compact_at = 0
+    journal.compact_if_due()
+    go_on.set()
+    thread.join()
+    assert journal.flushed_bytes == before < journal.appended_bytes
+    journal.flush()
+    assert journal.flushed_bytes == journal.appended_bytes
+    journal.close()
+
+
+def test_fast_flushes_are_told_from_slow_ones(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = begin(data)
+    now_s, takes_s = 0.0, 0.0
+
+    def fdatasync(file: int) -> None:
+        nonlocal now_s
+        now_s += takes_s
+
+    monkeypatch.setattr(writing.os, "fdatasync", fdatasync)
+    monkeypatch.setattr(writing.time, "perf_counter", lambda: now_s)
+
+    def flush(takes_ms: float, times: int) -> bool:
+        nonlocal takes_s
+        takes_s = takes_ms / 1000
+        for _ in range(times):
+            journal.append([PowerLost()])
+            journal.flush()
+        return journal.flush_is_fast
+
+    assert flush(0.01, 20)
+    assert flush(50.0, 3), "a few that are held up change nothing"
+    assert not flush(5.0, 20)
+    assert flush(0.01, 20)
+    journal.close(clean=False)
