@@ -296,7 +296,7 @@ def test_no_rights_where_a_journal_was_set_aside(data: Path) -> None:
     again.close()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.data())
 def test_any_damage_leaves_a_node_that_starts(tmp_path: Path, draw: st.DataObject) -> None:
     data = tmp_path / "drawn"
