@@ -46,10 +46,11 @@ _MAGIC: Final = b"CoMeshJ\n"
 _SYNC: Final = b"\xff\xc1"
 """Neither byte occurs in text, so that the search for frames after damage has few places to look at."""
 _PREFIX: Final = struct.Struct(">8sHI")
-_FRAME: Final = struct.Struct(">2sII")
+_HEAD: Final = struct.Struct(">2sII")
 _CHECK: Final = struct.Struct(">H")
+_FRAME: Final = struct.Struct(">2sIIH")
 _WORD: Final = struct.Struct(">I")
-FRAME_BYTES: Final = _FRAME.size + _CHECK.size
+FRAME_BYTES: Final = _FRAME.size
 """What a frame adds to its record."""
 
 
@@ -149,7 +150,7 @@ def frame_bytes(record: Frame, generation: int, at: int) -> bytes:
     body = _encode(record)
     if len(body) > MOST_RECORD_BYTES:
         raise JournalError(f"a record of {len(body)} bytes: the journal takes at most {MOST_RECORD_BYTES}")
-    head = _FRAME.pack(_SYNC, len(body), crc32(body, _seed(generation, at)))
+    head = _HEAD.pack(_SYNC, len(body), crc32(body, _seed(generation, at)))
     return head + _CHECK.pack(crc32(head) & 0xFFFF) + body
 
 
@@ -206,15 +207,20 @@ def read_journal(data: bytes) -> Reading:
             state, why = _judge_rest(data, at, body_at, header.generation)
             break
         record = _record(body)
-        clean = isinstance(record, EndedClean)
-        if isinstance(record, ProcessBegan):
-            began = record
-        elif not isinstance(record, EndedClean | Filler):
-            try:
-                image.apply(record)
-            except KeyError:
-                state, why = State.DAMAGED, f"byte {at}: a record of a config that is not there"
-                break
+        clean = False
+        match record:
+            case ProcessBegan():
+                began = record
+            case EndedClean():
+                clean = True
+            case Filler():
+                pass
+            case _:
+                try:
+                    image.apply(record)
+                except KeyError:
+                    state, why = State.DAMAGED, f"byte {at}: a record of a config that is not there"
+                    break
         at += FRAME_BYTES + len(body)
     return Reading(state, why, header, image, began, clean, body_at, at - body_at)
 
@@ -254,24 +260,23 @@ def _seed(generation: int, at: int) -> int:
     return (generation ^ (at * 0x9E3779B1)) & 0xFFFFFFFF
 
 
-def _length_at(data: bytes, at: int) -> int | None:
-    """The length of the record of the frame that begins here; None: none does."""
+def _head_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """The length and the checksum of the record of the frame that begins here; None: none does."""
     if at + FRAME_BYTES > len(data):
         return None
-    sync, length, _ = _FRAME.unpack_from(data, at)
-    (check,) = _CHECK.unpack_from(data, at + _FRAME.size)
-    if sync != _SYNC or length > MOST_RECORD_BYTES:
+    sync, length, checksum, check = _FRAME.unpack_from(data, at)
+    if sync != _SYNC or length > MOST_RECORD_BYTES or crc32(data[at : at + _HEAD.size]) & 0xFFFF != check:
         return None
-    return int(length) if crc32(data[at : at + _FRAME.size]) & 0xFFFF == check else None
+    return length, checksum
 
 
 def _frame_at(data: bytes, at: int, body_at: int, generation: int) -> bytes | None:
     """The record that a whole frame at this place holds."""
-    length = _length_at(data, at)
-    if length is None:
+    head = _head_at(data, at)
+    if head is None:
         return None
+    length, checksum = head
     body = data[at + FRAME_BYTES : at + FRAME_BYTES + length]
-    (checksum,) = _WORD.unpack_from(data, at + 6)
     if len(body) < length or crc32(body, _seed(generation, at - body_at)) != checksum:
         return None
     return body
@@ -285,10 +290,8 @@ def _judge_rest(data: bytes, at: int, body_at: int, generation: int) -> tuple[St
             return State.DAMAGED, f"bytes {at} to {after} are damaged"
         after = data.find(_SYNC, after + 1)
     rest = len(data) - at
-    length = _length_at(data, at)
+    head = _head_at(data, at)
     begun = _SYNC.startswith(data[at : at + 2]) or data.startswith(_SYNC, at)
-    if (length is None and rest < FRAME_BYTES and begun) or (
-        length is not None and rest < FRAME_BYTES + length
-    ):
+    if begun and rest < FRAME_BYTES + (0 if head is None else head[0]):
         return State.TORN, f"the last {rest} bytes are the beginning of a record"
     return State.SPOILED, f"the last {rest} bytes are no records"
