@@ -132,7 +132,18 @@ class Session:
         return self.prefix + connection.bio_read(2048)
 
 
+_PLAIN: Final = {
+    "certificate verify failed": "its certificate was refused: another authority, or expired by our clock",
+    "tlsv1 alert internal error": "our certificate was refused: expired by the peer's clock",
+    "tlsv1 alert unknown ca": "our certificate was refused: the peer has another authority",
+    "peer did not return a certificate": "it showed no certificate",
+    "tlsv13 alert certificate required": "our certificate was refused: there is none",
+}
+"""What OpenSSL's reasons mean here. Our own look at the dates cannot give it one: internal error."""
+
+
 def _reason(problem: SSL.Error) -> str:
-    """Of the list of places and reasons that OpenSSL gives, the last reason."""
+    """Of the list of places and reasons that OpenSSL gives, the last reason, in plain words."""
     reasons = problem.args[0] if problem.args and isinstance(problem.args[0], list) else []
-    return str(reasons[-1][-1]) if reasons else type(problem).__name__
+    reason = str(reasons[-1][-1]) if reasons else type(problem).__name__
+    return _PLAIN.get(reason, reason)
