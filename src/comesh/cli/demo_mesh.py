@@ -63,7 +63,7 @@ class DemoMesh:
         self.local.start(node, self._recording(node))
 
     def _recording(self, name: str) -> list[str]:
-        return [] if self._records is None else ["--record", str(self._records / f"{name}.recording")]
+        return [] if self._records is None else ["--record", str(self._records / f"{name}.rec")]
 
     def kill(self, *nodes: str) -> None:
         self.local.kill(*nodes)

@@ -64,7 +64,7 @@ def node(
         keys=keys,
         listen=tuple(_address(text) for text in listen or ()),
         addresses={} if addresses is None else _address_book(addresses),
-        devices_at=None if devices_at is None else _address(devices_at),
+        devices_at=devices_at,
         initialise=init,
         record=record,
         boot_id=boot_id,

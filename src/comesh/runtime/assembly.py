@@ -36,6 +36,7 @@ from comesh.runtime.recording import (
     Began,
     DeviceActed,
     DevicePressed,
+    Ended,
     Flushed,
     Observed,
     Recorder,
@@ -97,9 +98,7 @@ class Assembly:
             send=self.transport.send,
             give=self._give,
             now_ms=self.clock.monotonic_ms,
-            devices_at=None
-            if options.devices_at is None
-            else f"{options.devices_at[0]}:{options.devices_at[1]}",
+            devices_at=options.devices_at,
             record=self._record_device,
             trouble=lambda device, what: self.log.warn(f"{device}: {what}"),
         )
@@ -155,6 +154,7 @@ class Assembly:
         await self.transport.close()
         self.journal.close()
         if self._recorder is not None:
+            self._recorder.write(self.machine_clock.monotonic_us(), Ended(self.why_stopped))
             self._recorder.close()
 
     def stop(self, why: str) -> None:

@@ -20,7 +20,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: the port of its address in the document, on all interfaces."""
     addresses: dict[NodeId, tuple[Address, ...]] = {}
     """Of nodes, instead of those in the document."""
-    devices_at: Address | None = None
+    devices_at: str | None = None
     """Where a process with the virtual devices listens."""
     initialise: bool = False
     """The first start of the deployment: this node may begin its groups."""
