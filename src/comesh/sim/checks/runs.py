@@ -61,6 +61,8 @@ class Runs:
         self._ended: OrderedDict[RunId, None] = OrderedDict()
         self._requests: OrderedDict[tuple[RoutineId, str], RunId] = OrderedDict()
         self._tokens: dict[GroupId, OrderedDict[tuple[DeviceId, str], None]] = {}
+        self._routines: dict[GroupId, set[RoutineId]] = {}
+        """That each group had a record of: after a loss it may have none."""
         self._fired: list[RunId] = []
         """By the entry that is being looked at."""
         self._missing: dict[RunId, tuple[float, GroupId]] = {}
@@ -102,16 +104,17 @@ class Runs:
         self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
     ) -> list[RunId]:
         """After a loss no run executes until that is committed again: its locks must be confirmed first."""
+        known = self._routines.setdefault(group, set())
         if lossy:
             self._tokens.pop(group, None)
+            self._forget(known)
         before = self.live.get(group, {})
         for run in before:
             self._stop(run, group)
         self.live[group] = {}
         for record in records.values():
             if isinstance(record, RoutineRecord):
-                if lossy:
-                    self._forget(record.routine)
+                known.add(record.routine)
                 for firing in record.waiting:
                     self._enter(at_ms, group, firing.run)
                 if record.ended is not None:
@@ -126,11 +129,11 @@ class Runs:
         after = self.live[group]
         return [run for run in before if run not in after and run not in self._ended]
 
-    def _forget(self, routine: RoutineId) -> None:
+    def _forget(self, routines: Collection[RoutineId]) -> None:
         """What is lost may happen again: ends, and firings by request."""
-        for run in [one for one in self._ended if one.routine == routine]:
+        for run in [one for one in self._ended if one.routine in routines]:
             del self._ended[run]
-        for key in [one for one in self._requests if one[0] == routine]:
+        for key in [one for one in self._requests if one[0] in routines]:
             del self._requests[key]
 
     # -- routines ----------------------------------------------------------------------------------------
@@ -142,6 +145,7 @@ class Runs:
         was = () if before is None else before.waiting
         if after is None:
             return [firing.run for firing in was]
+        self._routines.setdefault(group, set()).add(after.routine)
         if after.ended is not None and (before is None or after.ended != before.ended):
             self._end(after.ended.run)
         if before is not None and before.birth == after.birth:
@@ -246,6 +250,11 @@ class Runs:
         released = left is not None and left.stage is Stage.RELEASING_LOCKS
         if routine is None and (released or not state.told):
             self._end(run)  # its routine was removed: nothing is left that could remember its end
+        elif not state.told and isinstance(live, RunRecord) and left is not None and left.stage is None:
+            # Waiting firings leave past a live run only when their routine was removed, and who dropped them
+            # did not live to tell it.
+            self._end(run)
+            self.untold += 1
         else:
             self._missing[run] = (at_ms, group)
 
