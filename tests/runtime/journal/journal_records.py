@@ -1,6 +1,7 @@
 """Random records of the core that fit each other, and what tests compare images by."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from comesh.core.journal import (
 )
 from comesh.core.records import DeviceRecord, Gone, GroupRecord, Record, RoutineRecord, Status
 from comesh.core.stamps import Ballot
+from comesh.runtime.journal import Journal
 
 
 def config(number: int) -> Config:
@@ -111,3 +113,17 @@ HISTORY: list[JournalRecord] = [
     Appended(CONFIGS[0].mark, Ballot(1, 1), 2, (GroupRecord(), Gone("device/lamp"))),
 ]
 """A little of everything."""
+FIRST, SECOND = "boot of the kernel 1", "boot of the kernel 2"
+
+
+def begin(data: Path, *, strict: bool = False, boot_id: str = FIRST) -> Journal:
+    return Journal.open(data, create="initialise", strict=strict, boot_id=boot_id)
+
+
+def written(data: Path, history: Sequence[JournalRecord] = HISTORY, *, strict: bool = False) -> Journal:
+    """A journal with some records, of which the last is not flushed."""
+    journal = begin(data, strict=strict)
+    journal.append(history[:-1])
+    journal.flush()
+    journal.append(history[-1:])
+    return journal

@@ -26,6 +26,7 @@ from comesh.runtime.journal.format import (
     read_journal,
     records_of,
 )
+from comesh.runtime.journal.opening import judge
 from comesh.runtime.machine import Machine
 
 HEADER = Header(0x1234_5678_9ABC, 99, True, Machine(directory=7), 8, 0, 0)
@@ -168,3 +169,29 @@ def test_a_record_that_is_too_long_is_not_written(monkeypatch: pytest.MonkeyPatc
 def test_the_tags_of_marks_are_not_the_cores() -> None:
     tags = {msgspec.msgpack.decode(msgspec.msgpack.encode(one))[0] for one in HISTORY}
     assert max(tags) < 100
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kernel_boot", ["boot 1", "boot 2"])
+def test_nothing_that_was_flushed_is_lost_without_a_word(strict: bool, kernel_boot: str) -> None:
+    """Each bit flipped, and each end cut off: it is damage, or only what was not flushed is gone."""
+    began = ProcessBegan("boot 1", strict)
+    flushed: list[Frame] = [began, *HISTORY[:-2]]
+    flushed_bytes = len(file_of(flushed)) - len(header_bytes(HEADER))
+    whole = file_of([*flushed, *HISTORY[-2:]])
+    here = Machine(kernel_boot=kernel_boot, directory=7)
+    allowed = [shape(folded(HISTORY[:count])) for count in range(len(HISTORY) - 2, len(HISTORY))]
+    spoiled = [whole[:end] for end in range(len(whole))]
+    for at in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << at % 8
+        spoiled.append(bytes(flipped))
+    outcomes: set[bool] = set()
+    for data in spoiled:
+        found = judge(read_journal(data), flushed_bytes, here, HEADER.inode)
+        outcomes.add(bool(found.damage))
+        if not found.damage:
+            assert shape(found.reading.image) in allowed
+            assert found.power_lost is (not strict and (bool(found.cut) or kernel_boot == "boot 2"))
+            assert not found.stranger
+    assert outcomes == {False, True}
