@@ -132,6 +132,8 @@ def test_expired_and_not_yet_valid_by_the_clock_that_is_given(directory: Path) -
     loaded = Credentials.load(directory, "n1", lambda: None)
     assert date_problem(loaded.certificate, now_ms + 729 * DAY_MS) is None
     assert date_problem(loaded.certificate, now_ms) is None
+    for nonsense in (1e30, -1e30, float("nan"), float("inf")):
+        assert "beyond all dates" in str(date_problem(loaded.certificate, nonsense))
 
 
 def test_a_node_s_certificate_does_not_outlive_the_authority_s(tmp_path: Path) -> None:

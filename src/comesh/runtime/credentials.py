@@ -213,7 +213,10 @@ def name_in(certificate: x509.Certificate) -> NodeId | None:
 def date_problem(certificate: x509.Certificate, wall_ms: float | None) -> str | None:
     if wall_ms is None:
         return None
-    now = datetime.fromtimestamp(wall_ms / 1000.0, UTC)
+    try:
+        now = datetime.fromtimestamp(wall_ms / 1000.0, UTC)
+    except (ValueError, OverflowError, OSError):
+        return "cannot be checked, because the clock is beyond all dates"
     if now > certificate.not_valid_after_utc:
         return f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
     if now < certificate.not_valid_before_utc:

@@ -77,10 +77,13 @@ class UdpTransport:
         self._peers = self._sessions.peers
         self._sockets: list[socket.socket] = []
         self._deliver: Deliver | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._dirty: list[Peer] = []
         """With pending messages."""
         self._busy: dict[NodeId, Peer] = {}
         """With long messages under way."""
+        self._reading = False
+        """Datagrams are being read; what is said meanwhile leaves at the end at the latest."""
         self._flush_soon: asyncio.Handle | None = None
         self._tick_handle: asyncio.TimerHandle | None = None
         self._ticks_fast = False
@@ -125,7 +128,7 @@ class UdpTransport:
             raise TransportError("there is no address to listen on; give at least one")
         self._sockets = self._sessions.sockets = await open_sockets(self._listen)
         self._deliver = deliver
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         for one in self._sockets:
             loop.add_reader(one.fileno(), self._on_readable, one)
         self._schedule_tick(fast=False)
@@ -166,8 +169,8 @@ class UdpTransport:
         if not peer.dirty:
             peer.dirty = True
             self._dirty.append(peer)
-            if self._flush_soon is None:
-                self._flush_soon = asyncio.get_running_loop().call_soon(self._flush_now)
+            if self._flush_soon is None and not self._reading:
+                self._flush_soon = self._loop.call_soon(self._flush_now)
         if size <= MOST_ALONE_BYTES:
             peer.pending.append(message)
         elif peer.outgoing.add(message, self._clock_ms()):
@@ -277,17 +280,22 @@ class UdpTransport:
 
     def _on_readable(self, one: socket.socket) -> None:
         now_ms = self._clock_ms()
-        for _ in range(MOST_READS):
-            if self._deliver is None:
-                return
-            try:
-                datagram, address = one.recvfrom(_READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                self._counters["errors of the network"] += 1
-                continue
-            self._on_datagram(datagram, one, address, now_ms)
+        self._reading = True
+        try:
+            for _ in range(MOST_READS):
+                try:
+                    datagram, address = one.recvfrom(_READ_BYTES)
+                except (BlockingIOError, InterruptedError):
+                    break
+                except OSError:
+                    self._counters["errors of the network"] += 1
+                    continue
+                self._on_datagram(datagram, one, address, now_ms)
+                if self._deliver is None:  # closed by what came
+                    break
+        finally:
+            self._reading = False
+            self.flush()
 
     def _on_datagram(self, datagram: bytes, one: socket.socket, address: Address, now_ms: float) -> None:
         size = len(datagram)
@@ -401,14 +409,14 @@ class UdpTransport:
     # Time
 
     def _clock_ms(self) -> float:
-        return asyncio.get_running_loop().time() * 1000.0
+        return self._loop.time() * 1000.0
 
     def _schedule_tick(self, *, fast: bool) -> None:
         if self._tick_handle is not None:
             self._tick_handle.cancel()
         self._ticks_fast = fast
         after_ms = self._settings.busy_tick_ms if fast else self._settings.idle_tick_ms
-        self._tick_handle = asyncio.get_running_loop().call_later(after_ms / 1000.0, self._on_tick)
+        self._tick_handle = self._loop.call_later(after_ms / 1000.0, self._on_tick)
 
     def _hurry(self) -> None:
         """Something has a deadline soon."""
