@@ -47,7 +47,7 @@ async def serving(port: int = 0) -> AsyncIterator[tuple[DevicesServer, str, int]
 
 
 def packet(number: int, body: wire.ToDevices, client: int = 7) -> bytes:
-    return wire.encode(wire.Packet(client, number, body))
+    return wire.join([wire.encode(wire.Packet(client, number, body))])
 
 
 def flip(number: int) -> bytes:
@@ -74,7 +74,7 @@ class Plain:
     async def hear(self) -> wire.FromDevices:
         async with asyncio.timeout(20):
             data = await asyncio.get_running_loop().sock_recv(self._socket, 65_536)
-        return wire.decode_back(data).body
+        return wire.decode_backs(data)[0].body
 
 
 def test_a_request_that_comes_twice_is_done_once() -> None:

@@ -12,6 +12,7 @@ from secrets import randbits
 from typing import Final
 
 from comesh.core.ids import DeviceId
+from comesh.drivers.virtual.datagrams import Address, Datagrams, connected
 from comesh.drivers.virtual.wire import (
     Ask,
     Back,
@@ -20,8 +21,9 @@ from comesh.drivers.virtual.wire import (
     PacketError,
     Report,
     ToDevices,
-    decode_back,
+    decode_backs,
     encode,
+    join,
     split_address,
 )
 
@@ -42,9 +44,7 @@ class Link:
         self._number = 0
         self._waiting: dict[int, tuple[asyncio.Future[FromDevices], bool]] = {}
         """By number: who waits, and whether it is a read."""
-        self._transport: asyncio.DatagramTransport | None = None
-        self.is_full = False
-        """The socket takes no more: what is sent is lost, and counted."""
+        self._datagrams: Datagrams | None = None
         self._users = 0
         self._opening = asyncio.Lock()
 
@@ -58,31 +58,28 @@ class Link:
             self.close()
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        if self._datagrams is not None:
+            self._datagrams.close()
+            self._datagrams = None
         for answered, _ in self._waiting.values():
-            if not answered.done():
-                answered.set_exception(TimeoutError())
+            _time_out(answered)
         self._waiting.clear()
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None
+        return self._datagrams is not None
 
     async def open(self) -> None:
         """LinkError: there is no such address."""
         async with self._opening:
-            if self._transport is not None:
+            if self._datagrams is not None:
                 return
             try:
                 host, port = split_address(self.address)
-                loop = asyncio.get_running_loop()
-                self._transport, _ = await loop.create_datagram_endpoint(
-                    lambda: _Receiver(self), remote_addr=(host, port)
-                )
+                opened = await connected(host, port)
             except (OSError, ValueError) as wrong:
                 raise LinkError(f"{self.address} cannot be reached: {wrong}") from None
+            self._datagrams = Datagrams(opened, self._received, self._refused, join, self.counters)
 
     def next_number(self) -> int:
         self._number += 1
@@ -90,43 +87,43 @@ class Link:
 
     def send(self, body: ToDevices, number: int = 0) -> None:
         """Once; lost if the socket is not open."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        if self.is_full:
-            self.counters["dropped: the socket is full"] += 1
-        else:
-            self._transport.sendto(encode(Packet(self._client, number, body)))
+        if self._datagrams is not None:
+            self._datagrams.add(encode(Packet(self._client, number, body)))
 
     async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices:
         """TimeoutError: no answer. LinkError: it was not sent, or nothing listens there."""
-        if self._transport is None:
+        if self._datagrams is None:
             await self.open()
         if len(self._waiting) >= MOST_OPEN:
             raise LinkError(f"{MOST_OPEN} requests wait for {self.address} already")
         number = self.next_number() if number is None else number
-        answered: asyncio.Future[FromDevices] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[FromDevices] = loop.create_future()
         is_read = not (isinstance(body, Ask) and body.request.command is not None)
         self._waiting[number] = (answered, is_read)
+        timer = loop.call_later(timeout_ms / 1000, _time_out, answered)  # cheaper than wait_for
         try:
             self.send(body, number)
-            return await asyncio.wait_for(answered, timeout_ms / 1000)
+            return await answered
         finally:
+            timer.cancel()
             self._waiting.pop(number, None)
 
     # -- datagrams ---------------------------------------------------------------------------------------
 
-    def received(self, data: bytes) -> None:
+    def _received(self, data: bytes, _: Address) -> None:
         try:
-            back = decode_back(data)
+            backs = decode_backs(data)
         except PacketError as wrong:
             self.counters[f"dropped: {wrong}"] += 1
             return
-        if isinstance(back.body, Report):
-            listener = self.on_report.get(back.body.device)
-            if listener is not None:
-                listener(back.body)
-            return
-        self._answered(back)
+        for back in backs:
+            if isinstance(back.body, Report):
+                listener = self.on_report.get(back.body.device)
+                if listener is not None:
+                    listener(back.body)
+            else:
+                self._answered(back)
 
     def _answered(self, back: Back) -> None:
         waiting = self._waiting.get(back.number) if back.client == self._client else None
@@ -135,7 +132,7 @@ class Link:
         else:
             waiting[0].set_result(back.body)
 
-    def refused(self) -> None:
+    def _refused(self) -> None:
         """Nothing listens there, or did not a moment ago."""
         self.counters["refused"] += 1
         for answered, is_read in self._waiting.values():
@@ -145,21 +142,9 @@ class Link:
                 )
 
 
-class _Receiver(asyncio.DatagramProtocol):
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._link.received(data)
-
-    def pause_writing(self) -> None:
-        self._link.is_full = True
-
-    def resume_writing(self) -> None:
-        self._link.is_full = False
-
-    def error_received(self, exc: Exception) -> None:
-        self._link.refused()
+def _time_out(answered: "asyncio.Future[FromDevices]") -> None:
+    if not answered.done():
+        answered.set_exception(TimeoutError())
 
 
 class Links:

@@ -4,7 +4,6 @@ Rules: a request that came twice is not done twice; what cannot be read is dropp
 is silent says nothing, not even that it is.
 """
 
-import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, assert_never
@@ -14,6 +13,7 @@ from comesh.deployment.model import Deployment
 from comesh.drivers.interface import Readings
 from comesh.drivers.recent import Recent
 from comesh.drivers.subscribers import Subscribers
+from comesh.drivers.virtual.datagrams import Address, Datagrams, listening
 from comesh.drivers.virtual.devices import Acted, Pressed, Reply
 from comesh.drivers.virtual.living import LivingDevice, Record
 from comesh.drivers.virtual.options import pushes, spec_of
@@ -38,16 +38,15 @@ from comesh.drivers.virtual.wire import (
     TellLog,
     TellReadings,
     ToDevices,
-    decode_packet,
+    decode_packets,
     encode,
+    join,
 )
 
 LOG_KEPT: Final = 20_000
 """Entries of all devices together that can be asked for; older ones are in the recording only."""
 PAGE_ENTRIES: Final = 64
 """Of the log, in one datagram."""
-
-Address = tuple[str, int]
 
 
 def outside_devices(deployment: Deployment, *, stand_in: bool) -> list[DeviceId]:
@@ -59,7 +58,7 @@ def outside_devices(deployment: Deployment, *, stand_in: bool) -> list[DeviceId]
     ]
 
 
-class DevicesServer(asyncio.DatagramProtocol):
+class DevicesServer:
     def __init__(
         self,
         deployment: Deployment,
@@ -79,9 +78,7 @@ class DevicesServer(asyncio.DatagramProtocol):
         self._recent: Recent[bytes] = Recent()
         self._log: deque[Acted | Pressed] = deque(maxlen=LOG_KEPT)
         self._logged = 0
-        self._is_full = False
-        """The socket takes no more: what is sent is lost, and counted."""
-        self._transport: asyncio.DatagramTransport | None = None
+        self._datagrams: Datagrams | None = None
         for device_id in devices:
             device = deployment.devices[device_id]
             self._devices[device_id] = LivingDevice(
@@ -100,30 +97,34 @@ class DevicesServer(asyncio.DatagramProtocol):
     def living(self, device: DeviceId) -> LivingDevice:
         return self._devices[device]
 
-    async def open(self, host: str, port: int) -> Address:
+    async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listens from now on; where. OSError: it cannot listen there."""
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=(host, port))
+        opened = await listening(host, port)
+        self._datagrams = Datagrams(opened, self._received, self._refused, join, self.counters)
         for device in self._devices.values():
             device.open()
-        address = self._transport.get_extra_info("sockname")
-        return str(address[0]), int(address[1])
+        return self._datagrams.own_address
 
     def close(self) -> None:
         for device in self._devices.values():
             device.close()
-        if self._transport is not None:
-            self._transport.close()
+        if self._datagrams is not None:
+            self._datagrams.close()
+            self._datagrams = None
 
     # -- datagrams ---------------------------------------------------------------------------------------
 
-    def datagram_received(self, data: bytes, addr: Address) -> None:
+    def _received(self, data: bytes, addr: Address) -> None:
         self.counters["datagrams received"] += 1
         try:
-            packet = decode_packet(data)
+            packets = decode_packets(data)
         except PacketError as wrong:
             self.counters[f"dropped: {wrong}"] += 1
             return
+        for packet in packets:
+            self._on_packet(packet, addr)
+
+    def _on_packet(self, packet: Packet, addr: Address) -> None:
         body = packet.body
         match body:
             case Ask(request=request) if request.command is None:
@@ -136,13 +137,7 @@ class DevicesServer(asyncio.DatagramProtocol):
             case _:
                 self._once(packet, addr)
 
-    def pause_writing(self) -> None:
-        self._is_full = True
-
-    def resume_writing(self) -> None:
-        self._is_full = False
-
-    def error_received(self, exc: Exception) -> None:
+    def _refused(self) -> None:
         """Somebody who asked is gone by now."""
         self.counters["could not send"] += 1
 
@@ -168,11 +163,8 @@ class DevicesServer(asyncio.DatagramProtocol):
     def _send(self, data: bytes, addr: Address) -> None:
         if len(data) > MOST_BYTES:
             self.counters["dropped: too long to send"] += 1
-        elif self._transport is not None and not self._transport.is_closing():
-            if self._is_full:
-                self.counters["dropped: the socket is full"] += 1
-            else:
-                self._transport.sendto(data, addr)
+        elif self._datagrams is not None:
+            self._datagrams.add(data, addr)
 
     # -- what nodes ask ----------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """What is said between nodes and a process of virtual devices: datagrams of a version byte and MessagePack.
 
+What is said in one turn of the event loop to one address shares a datagram: a list of packets, or of answers.
+
 It stands for things outside of the mesh, such as a bulb on a radio: there is no encryption and nobody is
 authenticated. Whoever reaches the socket can do what a person in the room could. Listen on loopback, or in a
 network that you trust.
@@ -20,7 +22,7 @@ from comesh.drivers.virtual.faults import Fault
 
 VERSION: Final = 1
 MOST_BYTES: Final = 60_000
-"""Of a datagram; what is longer is not sent."""
+"""Of one part of a datagram; what is longer is not sent."""
 
 Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
@@ -131,27 +133,33 @@ class PacketError(Exception):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_packet = msgspec.msgpack.Decoder(Packet).decode
-_decode_back = msgspec.msgpack.Decoder(Back).decode
+_decode_packets = msgspec.msgpack.Decoder(list[Packet]).decode
+_decode_backs = msgspec.msgpack.Decoder(list[Back]).decode
 _VERSION_BYTE: Final = bytes([VERSION])
 
 
 def encode(packet: Packet | Back) -> bytes:
-    return _VERSION_BYTE + _encode(packet)
+    """One part of a datagram."""
+    return _encode(packet)
 
 
-def decode_packet(data: bytes) -> Packet:
+def join(parts: list[bytes]) -> bytes:
+    """The datagram of these parts."""
+    return _VERSION_BYTE + _encode([msgspec.Raw(part) for part in parts])
+
+
+def decode_packets(data: bytes) -> list[Packet]:
     _check(data)
     try:
-        return _decode_packet(memoryview(data)[1:])
+        return _decode_packets(memoryview(data)[1:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise PacketError("not a request of ours") from wrong
 
 
-def decode_back(data: bytes) -> Back:
+def decode_backs(data: bytes) -> list[Back]:
     _check(data)
     try:
-        return _decode_back(memoryview(data)[1:])
+        return _decode_backs(memoryview(data)[1:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise PacketError("not an answer of ours") from wrong
 

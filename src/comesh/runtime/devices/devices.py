@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, assert_never
@@ -90,7 +90,8 @@ class Devices:
         self._cannot: dict[DeviceId, str] = {}
         """Devices without a driver, and why."""
         self._listened_ms: dict[DeviceId, float] = {}
-        self._outbox: list[DeviceEvent] = []
+        self._outbox: deque[DeviceEvent] = deque()
+        self._handing_over = False
         self._closing: set[asyncio.Task[None]] = set()
         self._open = False
 
@@ -322,16 +323,24 @@ class Devices:
 
     def _later(self, event: DeviceEvent) -> None:
         """All that happens in one turn of the event loop is given in the next, in order."""
-        if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._hand_over)
         self._outbox.append(event)
+        if not self._handing_over:
+            self._hand_over_soon()
+
+    def _hand_over_soon(self) -> None:
+        self._handing_over = True
+        asyncio.get_running_loop().call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        events, self._outbox = self._outbox[:MOST_GIVEN_AT_ONCE], self._outbox[MOST_GIVEN_AT_ONCE:]
-        if self._outbox:
-            asyncio.get_running_loop().call_soon(self._hand_over)
-        for event in events:
-            self._give(event)
+        given = 0
+        try:
+            while self._outbox and given < MOST_GIVEN_AT_ONCE:
+                given += 1
+                self._give(self._outbox.popleft())
+        finally:
+            self._handing_over = False
+            if self._outbox:
+                self._hand_over_soon()
 
 
 async def _close_later(local: LocalDevice) -> None:
