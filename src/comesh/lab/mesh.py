@@ -141,7 +141,8 @@ class Mesh(LocalMesh):
         """They leave in good order."""
         running = [name for name in names if name in self._processes]
         super().terminate(*names)
-        self._note("terminated", running, ends=True)
+        if running:
+            self._note("terminated", running, ends=True)
 
     def pause(self, name: str) -> None:
         self.signal(name, signal.SIGSTOP)
