@@ -66,9 +66,9 @@ class Assembly:
         options = self.options
         options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         text, self.deployment = first_document(options.document, options.data, options.name, self.log)
+        program = program_of(self.deployment, 1, text=text)
         self.machine_clock = Clock(offset_ms=options.clock_offset_ms)
         self.clock = MeshClock(self.machine_clock, last=LastWall(options.data), told=self.log.warn)
-        program = program_of(self.deployment, 1, text=text)
         self.credentials = Credentials.load(options.keys, options.name, self._certain_wall_ms)
         self.journal = Journal.open(
             options.data,
@@ -86,6 +86,22 @@ class Assembly:
             program=program,
             compile_text=load_program,
         )
+        self._connect()
+        self._answer()
+        self._recorder = self._record()
+        for driver, wanting in (await self.devices.open()).items():
+            self.log.warn(f"driver {driver} is not built yet: {', '.join(wanting)} will be down")
+        await self.transport.open(self._deliver)
+        await self.control.open()
+        self._begin()
+        self._chores = [
+            asyncio.create_task(self._keep_house()),
+            asyncio.create_task(self.inquiries.compare_clocks()),
+        ]
+
+    def _connect(self) -> None:
+        """To other nodes, to devices, and both to the core."""
+        options = self.options
         self.transport = UdpTransport(
             options.name,
             self.credentials,
@@ -112,20 +128,16 @@ class Assembly:
             on_stop=self.stop,
             journal_error=JournalError,
         )
+
+    def _answer(self) -> None:
+        """People's questions, and those of other nodes on their behalf."""
         self.view = View(self.node, self.clock.wall_ms)
         self.host.listeners.append(self.view.on_observation)
         self.inquiries = Inquiries(self)
         self.questions = Questions(self.transport.send, self.inquiries.answer_peer, self.clock.monotonic_ms)
         self.view.watchers.append(self.questions.tell_news)
         self.view.watchers.append(self._log_news)
-        self.control = Control(options.data, self.inquiries.answer, self.inquiries.stream)
-        self._recorder = self._record()
-        for driver, wanting in (await self.devices.open()).items():
-            self.log.warn(f"driver {driver} is not built yet: {', '.join(wanting)} will be down")
-        await self.transport.open(self._deliver)
-        await self.control.open()
-        self._begin()
-        self._housekeeping = asyncio.create_task(self._keep_house())
+        self.control = Control(self.options.data, self.inquiries.answer, self.inquiries.stream)
 
     def _begin(self) -> None:
         journal = self.journal
@@ -144,7 +156,8 @@ class Assembly:
 
     async def close(self) -> None:
         """Hand over what it leads, say good-bye, and end."""
-        self._housekeeping.cancel()
+        for chore in self._chores:
+            chore.cancel()
         if not self.why_stopped:
             self.host.give(LeaveAsked())
             await asyncio.sleep(LEAVE_S)
@@ -248,6 +261,7 @@ class Assembly:
                 for name, addresses in self._addresses(self.deployment).items():
                     self.transport.set_addresses(name, addresses)
                 self.devices.adopt(self.deployment)
+                self.journal.declare_strict(self.node.groups.versions.newest.settings.strict)
                 self.log.say(f"deployment version {version}")
             if not self.was_ready and self.view.ready:
                 self.was_ready = True

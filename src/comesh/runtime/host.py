@@ -240,6 +240,7 @@ class Host:
             elif self._flushing is None and self._journal.flush_is_fast:
                 self._journal.flush()
                 self._told_flushed()
+                self._journal.compact_if_due()
             else:
                 self._blocked = True
                 self._flush_in_thread()

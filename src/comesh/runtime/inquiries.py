@@ -22,6 +22,9 @@ FIRE_WAIT_S: Final = 35.0
 """Longer than the core tries to reach a group."""
 MOST_NEWS_WAITING: Final = 1000
 """Of one watcher that does not read; the oldest are dropped."""
+CLOCKS_ASKED: Final = 5
+CLOCKS_EVERY_S: Final = 60.0
+CLOCKS_SOON_S: Final = 1.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 Lines = tuple[TraceLine, ...]
@@ -40,6 +43,13 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str
 
 
+class Said(msgspec.Struct, frozen=True, array_like=True):
+    """What time it is; valid: by the node's own clock."""
+
+    wall_ms: float
+    valid: bool
+
+
 class Inquiries:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
@@ -56,8 +66,26 @@ class Inquiries:
                 return msgspec.json.encode(view.trace(about))
             case "runs":
                 return msgspec.json.encode(view.runs())
+            case "clock":
+                clock = self._assembly.clock
+                return msgspec.json.encode(Said(clock.wall_ms(), clock.valid))
             case _:
                 return b"null"
+
+    async def compare_clocks(self) -> None:
+        """Ask some others what time it is, for ever: often as long as this node does not know it."""
+        clock = self._assembly.clock
+        while True:
+            others = self._others()
+            first = 0 if len(others) <= CLOCKS_ASKED else int(clock.monotonic_ms()) % len(others)
+            for node in (others + others)[first : first + min(CLOCKS_ASKED, len(others))]:
+                began_ms = clock.monotonic_ms()
+                answer = (await self._assembly.questions.ask([node], "clock"))[node]
+                said = None if answer is None else _decoded(answer, Said)
+                if said is not None:
+                    took_ms = clock.monotonic_ms() - began_ms
+                    clock.heard(node, said.wall_ms, took_ms, valid=said.valid)
+            await asyncio.sleep(CLOCKS_EVERY_S if clock.valid else CLOCKS_SOON_S)
 
     # -- of people ---------------------------------------------------------------------------------------
 
