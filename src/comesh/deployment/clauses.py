@@ -8,10 +8,10 @@ and so is what divides a whole number by zero, leaves 64 bits, or puts 0.0 / 0.0
 import math
 from collections.abc import Callable, Mapping
 
-import cel
 import msgspec
 
 from comesh.core.values import Value
+from comesh.deployment.cel_engine import Compiled, Context, compile_cel
 from comesh.deployment.clause_parser import ClauseError, Reading, parse
 from comesh.deployment.clause_types import (
     NOW,
@@ -38,7 +38,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     reads: frozenset[ReadingName]
-    _program: cel.Program
+    _program: Compiled
     _variables: tuple[tuple[ReadingName, str, ValueType], ...]
     _functions: bool
 
@@ -59,7 +59,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
             value = _usable(type_, values.get(name))
             if value is not None:
                 known[variable] = value
-        context = cel.Context(variables=known, functions=_FUNCTIONS) if self._functions else known
+        context = Context(variables=known, functions=_FUNCTIONS) if self._functions else known
         try:
             return bool(self._program.execute(context))
         except (ArithmeticError, LookupError, RuntimeError, ValueError, TypeError):
@@ -112,7 +112,7 @@ def _compile(source: str, readings: Readings, *, bare: bool) -> Clause:
     return Clause(
         source=source,
         reads=frozenset(checker.variables),
-        _program=cel.compile(text),
+        _program=compile_cel(text),
         _variables=tuple(variables),
         _functions=any(f"{name}(" in text for name in _FUNCTIONS),
     )
