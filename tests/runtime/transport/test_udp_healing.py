@@ -182,7 +182,7 @@ def test_half_a_long_message_is_given_up() -> None:
             await until(lambda: len(two._peers[ONE].incoming))
             relay.cut = True
             await until(lambda: two.counters["dropped: long messages never completed"] == 1)
-            assert two._sessions._memory.bytes == 0
+            assert two._sessions.memory.bytes == 0
 
     asyncio.run(story())
 

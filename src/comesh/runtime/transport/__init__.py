@@ -8,6 +8,11 @@
 
 Promises: a sender is who it says (authenticated end to end); a message comes whole or not at all, unread by
 others. Not promised: that it comes, comes once, soon, or in order. All else is the core's business.
+
+- `memory`: between transports of one process, for tests
+- `udp`: between real nodes. Read `packets` (the outside of a datagram), `frames` (its inside), `session` (DTLS),
+  `sessions` (which is used), `handshakes` (how one begins), `fragments` (long messages), then `udp` itself;
+  decision 15 says why
 """
 
 from collections import Counter

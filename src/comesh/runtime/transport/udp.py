@@ -31,18 +31,14 @@ from comesh.runtime.transport.frames import (
     PROBED,
     REPORT,
     SEVERAL,
-    Report,
-    decode_forgot,
-    decode_fragment,
-    decode_report,
-    encode_report,
     joined,
     separated,
 )
+from comesh.runtime.transport.handshakes import Handshakes
+from comesh.runtime.transport.long_messages import LongMessages
 from comesh.runtime.transport.packets import DATA, DATA_HEADER_BYTES, RECORD_HEADER_BYTES, decode
 from comesh.runtime.transport.peer import Peer, PeerStatus
 from comesh.runtime.transport.session import Address, Session, Way
-from comesh.runtime.transport.sessions import Sessions
 from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, MOST_READS, TransportSettings
 
 _LEAST_DATA_BYTES: Final = DATA_HEADER_BYTES + RECORD_HEADER_BYTES
@@ -70,18 +66,18 @@ class UdpTransport:
         self._settings = settings
         self._counters: Counter[str] = Counter()
         self._book = AddressBook(addresses)
-        self._sessions = Sessions(
+        self._handshakes = Handshakes(
             credentials, settings, self._book, self._counters, transmit=self._transmit, ready=self._on_ready
         )
+        self._sessions = self._handshakes.sessions
         self._by_id = self._sessions.by_id
         self._peers = self._sessions.peers
+        self._long = LongMessages(self._handshakes, self._counters, seal=self._seal)
         self._sockets: list[socket.socket] = []
         self._deliver: Deliver | None = None
         self._loop: asyncio.AbstractEventLoop
         self._dirty: list[Peer] = []
         """With pending messages."""
-        self._busy: dict[NodeId, Peer] = {}
-        """With long messages under way."""
         self._reading = False
         """Datagrams are being read; what is said meanwhile leaves at the end at the latest."""
         self._flush_soon: asyncio.Handle | None = None
@@ -116,7 +112,7 @@ class UdpTransport:
             return
         known = [address for _, address in self._book.addresses(node, self._clock_ms())]
         if peer.session is not None and peer.session.way.address not in known:
-            self._sessions.begin(peer, self._clock_ms())
+            self._handshakes.begin(peer, self._clock_ms())
         elif peer.attempt is not None:
             peer.attempt.next_knock_ms = 0.0
         self._hurry()
@@ -126,7 +122,7 @@ class UdpTransport:
             raise TransportError("the transport is open already")
         if not self._listen:
             raise TransportError("there is no address to listen on; give at least one")
-        self._sockets = self._sessions.sockets = await open_sockets(self._listen)
+        self._sockets = self._handshakes.sockets = await open_sockets(self._listen)
         self._deliver = deliver
         loop = self._loop = asyncio.get_running_loop()
         for one in self._sockets:
@@ -140,15 +136,14 @@ class UdpTransport:
         for one in self._sockets:
             loop.remove_reader(one.fileno())
             one.close()
-        self._sockets = self._sessions.sockets = []
+        self._sockets = self._handshakes.sockets = []
         for handle in (self._flush_soon, self._tick_handle):
             if handle is not None:
                 handle.cancel()
         self._flush_soon = self._tick_handle = None
-        self._sessions.clear()
-        self._peers.clear()
+        self._handshakes.clear()
         self._dirty.clear()
-        self._busy.clear()
+        self._long.clear()
         await self._book.close()
 
     # Sending
@@ -173,11 +168,8 @@ class UdpTransport:
                 self._flush_soon = self._loop.call_soon(self._flush_now)
         if size <= MOST_ALONE_BYTES:
             peer.pending.append(message)
-        elif peer.outgoing.add(message, self._clock_ms()):
-            self._busy[to] = peer
-            self._counters["messages sent"] += 1
         else:
-            self._counters["dropped: too many long messages wait"] += 1
+            self._long.add(peer, message, self._clock_ms())
 
     def _new_peer(self, to: NodeId) -> Peer | None:
         if to == self._own:
@@ -204,8 +196,8 @@ class UdpTransport:
                 self._keep(peer, messages)
             if session is not None:
                 self._send_messages(peer, session, messages)
-                self._send_fragments(peer)
-        if self._sessions.is_busy or self._busy:
+                self._long.send(peer, self._clock_ms)
+        if self._handshakes.is_busy or self._long.is_busy:
             self._hurry()
 
     def _keep(self, peer: Peer, messages: list[bytes]) -> None:
@@ -216,7 +208,7 @@ class UdpTransport:
             dropped = peer.keep(message, now_ms)
             if dropped:
                 self._counters["dropped: too many messages wait for a session"] += dropped
-        self._sessions.begin(peer, now_ms)
+        self._handshakes.begin(peer, now_ms)
 
     def _send_messages(self, peer: Peer, session: Session, messages: list[bytes]) -> None:
         """Together, as many as fit."""
@@ -233,14 +225,6 @@ class UdpTransport:
                 self._seal(peer, session, joined(messages[first:at]))
                 first, size = at, 3 + len(message)
         self._seal(peer, session, joined(messages[first:]))
-
-    def _send_fragments(self, peer: Peer) -> None:
-        if not len(peer.outgoing):
-            return
-        for plain in peer.outgoing.due(self._clock_ms()):
-            if peer.session is None:
-                return
-            self._seal(peer, peer.session, plain)
 
     def _seal(self, peer: Peer, session: Session, plain: bytes) -> None:
         try:
@@ -274,7 +258,7 @@ class UdpTransport:
         if old:
             self._counters["dropped: waited too long for a session"] += old
         self._send_messages(peer, session, messages)
-        self._send_fragments(peer)
+        self._long.send(peer, self._clock_ms)
 
     # Receiving
 
@@ -306,7 +290,7 @@ class UdpTransport:
         elif size > _LEAST_DATA_BYTES and datagram[0] == DATA:
             session = self._by_id.get(datagram[1:DATA_HEADER_BYTES])
             if session is None:
-                self._sessions.say_gone(datagram[1:DATA_HEADER_BYTES], Way(one, address), now_ms)
+                self._handshakes.say_gone(datagram[1:DATA_HEADER_BYTES], Way(one, address), now_ms)
             elif not session.established_ms:
                 self._counters["dropped: before the handshake was done"] += 1
             else:
@@ -316,8 +300,8 @@ class UdpTransport:
             if packet is None:
                 self._counters["dropped: not a datagram of ours"] += 1
             else:
-                self._sessions.on_packet(packet, Way(one, address), now_ms)
-                if self._sessions.is_busy:
+                self._handshakes.on_packet(packet, Way(one, address), now_ms)
+                if self._handshakes.is_busy:
                     self._hurry()
 
     def _on_record(
@@ -362,44 +346,20 @@ class UdpTransport:
             for message in messages or ():
                 self._hand_over(peer, message)
         elif kind == FRAGMENT:
-            understood = self._on_fragment(peer, session, plain, now_ms)
+            understood, whole = self._long.on_fragment(peer, session, plain, now_ms)
+            self._hurry()
+            if whole is not None:
+                self._hand_over(peer, whole)
         elif kind == REPORT:
-            report = decode_report(plain)
-            understood = report is not None
-            if report is not None:
-                self._on_report(peer, report, now_ms)
+            understood = self._long.on_report(peer, plain, now_ms)
         elif kind == FORGOT:
-            number = decode_forgot(plain)
-            understood = number is not None
-            if number is not None:
-                peer.incoming.forget(number)
+            understood = self._long.on_forgot(peer, plain)
         elif kind == PROBE:
             self._seal(peer, session, bytes((PROBED,)))
         else:
             understood = kind == PROBED
         if not understood:
             self._counters["dropped: nonsense from a peer"] += 1
-
-    def _on_fragment(self, peer: Peer, session: Session, plain: bytes, now_ms: float) -> bool:
-        fragment = decode_fragment(plain)
-        if fragment is None:
-            return False
-        whole, report = peer.incoming.on_fragment(fragment, now_ms)
-        if report is not None:
-            self._seal(peer, session, encode_report(report))
-        if len(peer.incoming):
-            self._busy[peer.name] = peer
-            self._hurry()
-        if whole is not None:
-            self._hand_over(peer, whole)
-        return True
-
-    def _on_report(self, peer: Peer, report: Report, now_ms: float) -> None:
-        for plain in peer.outgoing.on_report(report, now_ms):
-            self._counters["fragments sent again"] += 1
-            if peer.session is not None:
-                self._seal(peer, peer.session, plain)
-        self._send_fragments(peer)
 
     def _hand_over(self, peer: Peer, message: bytes) -> None:
         if self._deliver is not None:
@@ -425,32 +385,11 @@ class UdpTransport:
 
     def _on_tick(self) -> None:
         now_ms = self._clock_ms()
-        self._sessions.on_busy_tick(now_ms)
-        for peer in list(self._busy.values()):
-            self._tick_long_messages(peer, now_ms)
-            if not len(peer.outgoing) and not len(peer.incoming):
-                del self._busy[peer.name]
+        self._handshakes.on_busy_tick(now_ms)
+        self._long.on_tick(now_ms)
         if now_ms - self._idle_tick_ms >= self._settings.idle_tick_ms:
             self._idle_tick_ms = now_ms
             for peer in list(self._peers.values()):
-                if self._sessions.on_idle_tick(peer, now_ms) and peer.session is not None:
+                if self._handshakes.on_idle_tick(peer, now_ms) and peer.session is not None:
                     self._seal(peer, peer.session, bytes((PROBE,)))
-        self._schedule_tick(fast=self._sessions.is_busy or bool(self._busy))
-
-    def _tick_long_messages(self, peer: Peer, now_ms: float) -> None:
-        if peer.session is None:
-            given_up = peer.outgoing.wait(now_ms)
-            if len(peer.outgoing):
-                peer.wanted_ms = now_ms
-                self._sessions.begin(peer, now_ms)
-        else:
-            given_up = peer.outgoing.on_tick(now_ms)
-            for report in peer.incoming.on_tick(now_ms):
-                if peer.session is not None:
-                    self._seal(peer, peer.session, encode_report(report))
-            self._send_fragments(peer)
-        if given_up:
-            self._counters["dropped: long messages given up"] += given_up
-        if peer.incoming.given_up:
-            self._counters["dropped: long messages never completed"] += peer.incoming.given_up
-            peer.incoming.given_up = 0
+        self._schedule_tick(fast=self._handshakes.is_busy or self._long.is_busy)
