@@ -17,14 +17,17 @@ from device_texts import BUTTON, DOOR, HEATER, HOUSE, LAMP, house, now_ms, until
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import NodeId
 from comesh.core.stamps import OPENING, Stamp
-from comesh.drivers.interface import DeviceCommand, DeviceFailedError, NoAnswerError, Readings
+from comesh.drivers.interface import DeviceCommand, DeviceFailedError, NoAnswerError, Readings, TooLateError
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
-from comesh.drivers.virtual.devices import Acted, Pressed, Request
+from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
 from comesh.drivers.virtual.faults import Fault
 from comesh.drivers.virtual.link import Link, LinkError
+from comesh.drivers.virtual.living import LivingDevice
+from comesh.drivers.virtual.options import spec_of
 from comesh.drivers.virtual.remote import RemoteVirtualDriver
 from comesh.drivers.virtual.server import DevicesServer, outside_devices
 from comesh.runtime.recording import DeviceActed, DevicePressed, read
@@ -50,8 +53,8 @@ def packet(number: int, body: wire.ToDevices, client: int = 7) -> bytes:
     return wire.join([wire.encode(wire.Packet(client, number, body))])
 
 
-def flip(number: int) -> bytes:
-    return packet(number, wire.Ask(N1, 0.0, Request(LAMP, number, "flip")))
+def flip(number: int, life: str = "", at_ms: float = 0.0) -> bytes:
+    return packet(number, wire.Ask(N1, 0.0, Request(LAMP, number, "flip"), life, at_ms))
 
 
 class Plain:
@@ -72,23 +75,64 @@ class Plain:
         self._socket.send(data)
 
     async def hear(self) -> wire.FromDevices:
+        return (await self.hear_all()).body
+
+    async def hear_all(self) -> wire.Back:
         async with asyncio.timeout(20):
             data = await asyncio.get_running_loop().sock_recv(self._socket, 65_536)
-        return wire.decode_backs(data)[0].body
+        return wire.decode_backs(data)[0]
 
 
 def test_a_request_that_comes_twice_is_done_once() -> None:
     async def scene() -> None:
         async with serving() as (server, host, port):
             with Plain(host, port) as plain:
+                plain.say(packet(9, wire.TellReadings(LAMP)))
+                back = await plain.hear_all()
                 answers = []
                 for number in (1, 1, 2, 1):
-                    plain.say(flip(number))
+                    plain.say(flip(number, back.life, back.now_ms))
                     answers.append(await plain.hear())
                 assert all(isinstance(answer, wire.Answer) for answer in answers)
                 assert answers[0] == answers[1] == answers[3]
                 assert server.living(LAMP).readings() == {"on": False}
                 assert server.counters["requests that came twice"] == 2
+                assert len(server._log) == 2
+
+    asyncio.run(scene())
+
+
+def test_a_command_that_was_on_its_way_for_too_long_is_not_begun() -> None:
+    async def scene() -> None:
+        async with serving() as (server, host, port):
+            with Plain(host, port) as plain:
+                plain.say(packet(9, wire.TellReadings(LAMP)))
+                back = await plain.hear_all()
+                for number, life, at_ms in ((1, back.life, back.now_ms - 5000.0), (2, "other", back.now_ms)):
+                    plain.say(flip(number, life, at_ms))
+                    answer = await plain.hear()
+                    assert isinstance(answer, wire.Answer)
+                    assert answer.reply.error == TOO_LATE
+                assert not server._log
+                assert server.counters["commands that came too late"] == 2
+
+    asyncio.run(scene())
+
+
+def test_what_a_device_was_to_do_while_its_process_was_stopped_it_does_not_do() -> None:
+    async def scene() -> None:
+        offset_ms = 0.0
+        acts: list[Acted | Pressed] = []
+        spec = spec_of(LAMP, house().devices[LAMP], seed=1, still=True)
+        living = LivingDevice(LAMP, spec, seed=1, now_ms=lambda: now_ms() + offset_ms, record=acts.append)
+        answers: list[Reply] = []
+        living.ask(Request(LAMP, 1, "slowly", True), N1, answers.append, sent_ms=0.0)
+        offset_ms = 5000.0
+        await until(lambda: living.counters["dropped: the process was stopped"] == 1)
+        living.ask(Request(LAMP, 2, "slowly", True), N1, answers.append, sent_ms=0.0)
+        await until(lambda: answers)
+        assert len(acts) == len(answers) == 1
+        living.close()
 
     asyncio.run(scene())
 
@@ -127,7 +171,7 @@ def test_garbage_is_dropped_and_counted() -> None:
 def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
-            link = Link(f"{host}:{port}")
+            link = Link(f"{host}:{port}", now_ms)
             driver = RemoteVirtualDriver(LAMP, link, own=N1, now_ms=now_ms)
             await driver.open()
             await client.fault("lamp", Fault(silent=True))
@@ -137,7 +181,7 @@ def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
             await client.set_reading("lamp", "on", True)
             assert await driver.read() == {"on": True} == await client.readings("lamp")
             stamp = Stamp(3, OPENING, 4)
-            for _ in range(100):
+            for _ in range(100):  # the clock is known from the read before
                 await driver.command(DeviceCommand(command="flip", grant=stamp, sent_ms=5.0))
             token = await client.press("button", {"press": "double"})
             log = await client.log()
@@ -168,7 +212,7 @@ def test_what_cannot_be_is_refused_with_a_reason() -> None:
                 await client.set_reading("lamp", "colour", "red")
             with pytest.raises(DevicesClientError, match="no event device"):
                 await client.press("lamp")
-            link = Link(f"{host}:{port}")
+            link = Link(f"{host}:{port}", now_ms)
             driver = RemoteVirtualDriver(HEATER, link, own=N1, now_ms=now_ms)
             with pytest.raises(DeviceFailedError, match="no device heater here"):
                 await driver.read()
@@ -180,7 +224,7 @@ def test_what_cannot_be_is_refused_with_a_reason() -> None:
 def test_one_socket_is_shared_by_all_drivers_of_an_address() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port):
-            link = Link(f"{host}:{port}")
+            link = Link(f"{host}:{port}", now_ms)
             drivers = [RemoteVirtualDriver(one, link, own=N1, now_ms=now_ms) for one in (LAMP, DOOR)]
             for driver in drivers:
                 await driver.open()
@@ -200,7 +244,7 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port):
             pass
-        link = Link(f"{host}:{port}")
+        link = Link(f"{host}:{port}", now_ms)
         driver = RemoteVirtualDriver(LAMP, link, own=N1, now_ms=now_ms)
         await driver.open()
         with pytest.raises(DeviceFailedError, match="is `comesh devices` running"):
@@ -216,7 +260,7 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
 def test_an_address_that_is_none_is_an_error_that_says_so(address: str) -> None:
     async def scene() -> None:
         with pytest.raises(LinkError, match="cannot be reached"):
-            await Link(address).open()
+            await Link(address, now_ms).open()
 
     asyncio.run(scene())
 
@@ -225,7 +269,7 @@ def test_a_process_that_restarts_is_found_again_and_its_events_are_new_ones() ->
     async def scene() -> None:
         told: list[tuple[Readings, str | None]] = []
         async with serving() as (server, host, port):
-            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}"), own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}", now_ms), own=N1, now_ms=now_ms)
             await driver.open()
             driver.subscribe(lambda readings, token: told.append((readings, token)))
             first = server.living(BUTTON).press({"press": "single"})
@@ -282,8 +326,10 @@ def test_the_command_is_the_devices_of_a_document(document: Path, tmp_path: Path
     async def scene(address: str) -> None:
         async with DevicesClient(address) as client:
             await client.press("button", {"press": "double"})
-            driver = RemoteVirtualDriver(LAMP, Link(address), own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(LAMP, Link(address, now_ms), own=N1, now_ms=now_ms)
             await driver.open()
+            with pytest.raises(TooLateError):
+                await driver.command(DeviceCommand(command="flip"))
             await driver.command(DeviceCommand(command="flip"))
             await driver.close()
 

@@ -22,6 +22,7 @@ from comesh.drivers.interface import (
 from comesh.drivers.registry import Surroundings, make_driver
 from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.hosted import VirtualDriver
+from comesh.drivers.virtual.link import Links
 from comesh.drivers.virtual.living import LivingDevice
 from comesh.drivers.virtual.server import DevicesServer
 
@@ -41,7 +42,7 @@ class Rig:
 
 @asynccontextmanager
 async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
-    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, still=True)
+    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, links=Links(now_ms), still=True)
     driver = make_driver(device, house().devices[device], surroundings)
     assert isinstance(driver, VirtualDriver)
     yield _rig(driver, driver.living)
@@ -51,7 +52,9 @@ async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
 async def remote(device: DeviceId) -> AsyncIterator[Rig]:
     server = DevicesServer(house(), [device], seed=0, now_ms=now_ms, still=True)
     host, port = await server.open("127.0.0.1", 0)
-    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, devices_at=f"{host}:{port}")
+    surroundings = Surroundings(
+        own=NodeId("n1"), now_ms=now_ms, links=Links(now_ms), devices_at=f"{host}:{port}"
+    )
     yield _rig(make_driver(device, house().devices[device], surroundings), server.living(device))
     surroundings.links.close()
     server.close()
@@ -78,6 +81,7 @@ def play(request: pytest.FixtureRequest) -> Callable[..., None]:
         async def whole() -> None:
             async with rig_of(device) as rig, asyncio.timeout(60):
                 await rig.driver.open()
+                assert await rig.driver.read()  # as nodes do, again and again
                 await scene(rig)  # type: ignore[misc]  # a scene is an async function
                 await rig.driver.close()
 

@@ -41,6 +41,10 @@ class NoAnswerError(DeviceFailedError):
     """The device did not answer: whether it did it, or still will, is not known."""
 
 
+class TooLateError(DeviceFailedError):
+    """The command was not begun, because it came too late; the same may be asked again."""
+
+
 class DeviceCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a device is to do. run, attempt, step, by, sent_ms: for whom, by which node and when by its clock,
     in the device's log. grant: a device that can fence refuses what comes under a lower one than it has seen.

@@ -6,7 +6,7 @@ A technology without a row is a DriverMissingError; `missing_drivers` lists them
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from comesh.core.ids import DeviceId, NodeId
 from comesh.deployment.model import Deployment, Device
@@ -28,7 +28,7 @@ class Surroundings:
 
     own: NodeId
     now_ms: Callable[[], float]
-    links: Links = field(default_factory=Links)
+    links: Links
     record: Record | None = None
     """Told what virtual devices of this process did."""
     devices_at: str | None = None

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from device_texts import house, now_ms, until
+from device_texts import LAMP, house, now_ms, until
 
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.ids import NodeId
@@ -46,6 +46,15 @@ class Mesh:
         else:
             self.reports[node].append(event)
 
+    async def know_clocks(self) -> None:
+        """Of each other, as nodes do that read devices again and again."""
+        answered: list[Any] = []
+        pairs = [(one, home) for one in self.nodes for home in self.nodes if one != home]
+        for one, home in pairs:
+            self.nodes[one]._relay.ask(home, LAMP, None, 20_000.0, lambda *told: answered.append(told))
+        await until(lambda: len(answered) == len(pairs))
+        self.frames.clear()
+
     async def answer(self, node: NodeId, call: int) -> DeviceAnswered:
         def found() -> list[DeviceAnswered]:
             return [event for event in self.answers[node] if event.call == call]
@@ -62,6 +71,7 @@ async def mesh(deployment: Deployment | None = None, **options: Any) -> AsyncIte
         for devices in joined.nodes.values():
             await devices.open()
         async with asyncio.timeout(60):
+            await joined.know_clocks()
             yield joined
     finally:
         for devices in joined.nodes.values():

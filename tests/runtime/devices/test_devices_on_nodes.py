@@ -139,6 +139,43 @@ def test_a_command_that_nobody_answers_may_have_been_done() -> None:
     asyncio.run(scene())
 
 
+def test_a_command_that_was_on_its_way_for_too_long_is_not_begun() -> None:
+    """Such as one that waited in the socket of a node that was stopped: nobody waits for it any more."""
+
+    async def scene() -> None:
+        async with mesh() as joined:
+            held: list[bytes] = []
+
+            def hold(_: NodeId, to: NodeId, frame: bytes) -> int:
+                if to == N1:
+                    held.append(frame)
+                return int(to != N1)
+
+            joined.arrives = hold
+            joined.nodes[N2].perform(setting(1, True, timeout_ms=20.0))
+            assert (await joined.answer(N2, 1)).error == NO_ANSWER
+            joined.offset_ms += 5000.0
+            assert joined.nodes[N1].on_frame(N2, held[0])
+            assert joined.nodes[N1].counters["commands that came too late"] == 1
+            joined.arrives = lambda *_: 1
+            joined.nodes[N2].perform(setting(2, True))
+            assert (await joined.answer(N2, 2)).readings == {"on": True}
+
+    asyncio.run(scene())
+
+
+def test_who_does_not_know_the_clock_asks_twice() -> None:
+    async def scene() -> None:
+        async with mesh() as joined:
+            joined.nodes[N2]._relay._clocks.clear()
+            joined.nodes[N2].perform(setting(1, True))
+            assert (await joined.answer(N2, 1)).error == TOO_LATE
+            joined.nodes[N2].perform(setting(2, True))
+            assert (await joined.answer(N2, 2)).readings == {"on": True}
+
+    asyncio.run(scene())
+
+
 # -- faults ----------------------------------------------------------------------------------------------
 
 
@@ -366,7 +403,7 @@ def test_a_report_that_was_overtaken_is_dropped() -> None:
             assert joined.nodes[N1].on_frame(N2, held[0])
             newer = decode(held[0])
             assert isinstance(newer, DeviceReport)
-            later = DeviceReport(DOOR, newer.host_life, newer.sequence + 9, {"open": True})
+            later = DeviceReport(DOOR, newer.host_life, 0.0, newer.sequence + 9, {"open": True})
             assert joined.nodes[N1].on_frame(N2, encode(later))
             await until(lambda: joined.reports[N1])
             assert [report.readings for report in joined.reports[N1]] == [{"open": True}]
@@ -384,8 +421,8 @@ def test_what_cannot_be_read_or_was_not_asked_for_is_dropped() -> None:
             good = encode(DeviceCall(LAMP, "life", 1, 2000.0, 0.0))
             for bad in (b"", b"\xd1", b"\xd2" + good[1:], good[:-1], b"\xd1" + b"\xff" * 50, b"\x01abc"):
                 assert not devices.on_frame(N2, bad)
-            assert devices.on_frame(N2, encode(DeviceReport(HEATER, "x", 1, {"celsius": 99.0})))
-            assert devices.on_frame(N3, encode(DeviceReport(HEATER, "x", 1, {"celsius": 99.0})))
+            assert devices.on_frame(N2, encode(DeviceReport(HEATER, "x", 0.0, 1, {"celsius": 99.0})))
+            assert devices.on_frame(N3, encode(DeviceReport(HEATER, "x", 0.0, 1, {"celsius": 99.0})))
             await until(lambda: joined.reports[N1])
             assert len(joined.reports[N1]) == 1, "only from the node that has it"
             assert devices.on_frame(N2, encode(DeviceCall(HEATER, "life", 1, 2000.0, 0.0)))

@@ -12,6 +12,7 @@ from secrets import randbits
 from typing import Final
 
 from comesh.core.ids import DeviceId
+from comesh.drivers.ages import PeerClock
 from comesh.drivers.virtual.datagrams import Address, Datagrams, connected
 from comesh.drivers.virtual.wire import (
     Ask,
@@ -36,8 +37,10 @@ class LinkError(Exception):
 
 
 class Link:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, now_ms: Callable[[], float]) -> None:
         self.address = address
+        self.clock = PeerClock()
+        self._now_ms = now_ms
         self.counters: Counter[str] = Counter()
         self.on_report: dict[DeviceId, Callable[[Report], None]] = {}
         self._client = randbits(62)
@@ -118,6 +121,7 @@ class Link:
             self.counters[f"dropped: {wrong}"] += 1
             return
         for back in backs:
+            self.clock.heard(back.life, back.now_ms, self._now_ms())
             if isinstance(back.body, Report):
                 listener = self.on_report.get(back.body.device)
                 if listener is not None:
@@ -150,11 +154,12 @@ def _time_out(answered: "asyncio.Future[FromDevices]") -> None:
 class Links:
     """Of one process: one link per address."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        self._now_ms = now_ms
         self._links: dict[str, Link] = {}
 
     def get(self, address: str) -> Link:
-        return self._links.setdefault(address, Link(address))
+        return self._links.setdefault(address, Link(address, self._now_ms))
 
     def close(self) -> None:
         for link in self._links.values():

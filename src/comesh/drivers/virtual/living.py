@@ -8,6 +8,7 @@ Rules, as in the simulator:
   the life of the device, which a restart changes: an acknowledgement never means an event of another life;
 - one that pushes tells its readings when they changed: at once if a person changed them, and otherwise
   within LOOK_MS, so that an answer to a command is not followed by the same in a report;
+- what it was to do while its process was stopped, it does not do (`ages.py`);
 - one that is gone answers at once that it is gone, has no events, and keeps its state for its return.
 
 What it does is told to `record`, with times of the clock it was given. Its sources begin with its life.
@@ -25,6 +26,7 @@ from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.streams import stream
 from comesh.core.values import Value
+from comesh.drivers.ages import MOST_PAUSE_MS
 from comesh.drivers.interface import Readings, Report
 from comesh.drivers.virtual.devices import Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevices
 from comesh.drivers.virtual.faults import FINE, Fault
@@ -155,10 +157,14 @@ class LivingDevice:
             return
         self._number += 1
         number = self._number
+        due_ms = self._clock() + wait_ms
 
         def due() -> None:
             del self._waiting[number]
-            then()
+            if self._clock() - due_ms > MOST_PAUSE_MS:
+                self.counters["dropped: the process was stopped"] += 1
+            else:
+                then()
 
         self._waiting[number] = asyncio.get_running_loop().call_later(wait_ms / 1000, due)
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import DeviceId, NodeId
 from comesh.drivers.interface import (
     READ_TIMEOUT_MS,
@@ -12,6 +13,7 @@ from comesh.drivers.interface import (
     NoAnswerError,
     Readings,
     Report,
+    TooLateError,
     no_answer,
 )
 from comesh.drivers.subscribers import SUBSCRIPTION_MS
@@ -81,12 +83,15 @@ class RemoteVirtualDriver:
 
     async def _ask(self, request: Request, by: NodeId, sent_ms: float, timeout_ms: float) -> Readings:
         try:
-            back = await self._link.ask(wire.Ask(by, sent_ms, request), timeout_ms)
+            ask = wire.Ask(by, sent_ms, request, *self._link.clock.at(self._now_ms()))
+            back = await self._link.ask(ask, timeout_ms)
         except TimeoutError:
             raise no_answer(self._device, timeout_ms) from None
         except LinkError as wrong:
             raise DeviceFailedError(f"{self._device}: {wrong}") from None
         match back:
+            case wire.Answer(reply=reply) if reply.error == TOO_LATE:
+                raise TooLateError(TOO_LATE)
             case wire.Answer():
                 self._is_new(back.life, back.sequence)
                 if back.reply.error is not None:

@@ -1,15 +1,18 @@
 """A process that is many virtual devices, reached by datagrams on a plain socket (`wire.py`).
 
 Rules: a request that came twice is not done twice; what cannot be read is dropped and counted; a device that
-is silent says nothing, not even that it is.
+is silent says nothing, not even that it is; a command that was on its way for too long is not begun.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from secrets import token_hex
 from typing import Final, assert_never
 
+from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import DeviceId
 from comesh.deployment.model import Deployment
+from comesh.drivers.ages import is_too_old
 from comesh.drivers.interface import Readings
 from comesh.drivers.recent import Recent
 from comesh.drivers.subscribers import Subscribers
@@ -71,6 +74,7 @@ class DevicesServer:
     ) -> None:
         self.counters: Counter[str] = Counter()
         self._now_ms = now_ms
+        self._life = token_hex(4)
         self._record = record
         self._devices: dict[DeviceId, LivingDevice] = {}
         self._sequence: Counter[DeviceId] = Counter()
@@ -156,7 +160,7 @@ class DevicesServer:
             self._back(packet, self._told(body), addr)
 
     def _back(self, packet: Packet, body: FromDevices, addr: Address) -> None:
-        data = encode(Back(packet.client, packet.number, body))
+        data = encode(Back(packet.client, packet.number, body, self._life, self._now_ms()))
         self._recent.end((packet.client, packet.number), data)
         self._send(data, addr)
 
@@ -175,6 +179,13 @@ class DevicesServer:
             error = f"no device {request.device} here; is it another process that has it?"
             self._back(packet, Answer("", 0, Reply(request.device, request.call, error=error)), addr)
             return
+        too_old = is_too_old(ask.life, ask.at_ms, own_life=self._life, now_ms=self._now_ms())
+        if request.command is not None and too_old:
+            if device.fault.silent:
+                return
+            self.counters["commands that came too late"] += 1
+            self._back(packet, Answer("", 0, Reply(request.device, request.call, error=TOO_LATE)), addr)
+            return
 
         def answer(reply: Reply) -> None:
             self._sequence[reply.device] += 1
@@ -192,7 +203,7 @@ class DevicesServer:
     def _report(self, device: LivingDevice, readings: Readings, token: str | None) -> None:
         self._sequence[device.device] += 1
         report = Report(device.device, device.life, self._sequence[device.device], readings, token)
-        data = encode(Back(0, 0, report))
+        data = encode(Back(0, 0, report, self._life, self._now_ms()))
         for addr in self._subscribers[device.device].at(self._now_ms()):
             self._send(data, addr)
 
@@ -238,7 +249,7 @@ class DevicesServer:
                 max(begin, end),
                 self._logged,
             )
-            if entries == 1 or len(encode(Back(0, 0, page))) <= MOST_BYTES:
+            if entries == 1 or len(encode(Back(0, 0, page, self._life, 0.0))) <= MOST_BYTES:
                 return page
             entries //= 2
 

@@ -33,10 +33,14 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
     by: NodeId
     sent_ms: Finite
     request: Request
+    life: str = ""
+    """Of the process of devices, and what its clock shows at least: see `ages.py`."""
+    at_ms: Finite = 0.0
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
     life: str
+    """Of the device, as in a report."""
     sequence: Counter
     reply: Reply
 
@@ -126,6 +130,9 @@ class Back(msgspec.Struct, frozen=True, array_like=True):
     client: Counter
     number: Counter
     body: FromDevices
+    life: str
+    """Of the process of devices, and what its clock shows."""
+    now_ms: Finite
 
 
 class PacketError(Exception):

@@ -72,7 +72,7 @@ class Devices:
         self._surroundings = Surroundings(
             own=own,
             now_ms=now_ms,
-            links=Links(),
+            links=Links(now_ms),
             record=record,
             devices_at=show_address(*devices_at) if isinstance(devices_at, tuple) else devices_at,
             push=deployment.settings.push,

@@ -6,8 +6,8 @@ known; sequence counts what a device says within the life of who hosts it, so th
 followed by what was overtaken.
 
 The asker checks its lease right before it sends. within_ms is how long it waits: the host does not begin a
-command later than that after it came. How long it was on its way the host cannot know. What protects against
-a command that is very late is the device itself, which refuses a lower grant than it has seen.
+command later than that after it came, nor one that was on its way for too long (`drivers/ages.py`). And the
+device refuses a lower grant than it has seen.
 """
 
 from typing import Annotated, Final
@@ -38,6 +38,9 @@ class DeviceCall(msgspec.Struct, frozen=True, array_like=True, tag=1):
     within_ms: DurationMs
     sent_ms: Finite
     """By the asker's clock: for the log of the device."""
+    host_life: Life = ""
+    """And what the clock of the host shows at least: see `drivers/ages.py`."""
+    host_ms: Finite = 0.0
     command: Text | None = None
     argument: Value | None = None
     run: RunId | None = None
@@ -53,6 +56,7 @@ class DeviceReply(msgspec.Struct, frozen=True, array_like=True, tag=2):
     life: Life
     call: Call
     host_life: Life
+    host_ms: Finite
     sequence: Counter
     readings: dict[str, Value]
     error: Text | None = None
@@ -65,6 +69,7 @@ class DeviceSubscribe(msgspec.Struct, frozen=True, array_like=True, tag=3):
 class DeviceReport(msgspec.Struct, frozen=True, array_like=True, tag=4):
     device: DeviceId
     host_life: Life
+    host_ms: Finite
     sequence: Counter
     readings: dict[str, Value]
     token: Text | None = None

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from secrets import token_hex
 
+from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import NodeId
+from comesh.drivers.ages import is_too_old
 from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand, Readings
 from comesh.drivers.recent import Recent
 from comesh.runtime.devices.frames import DeviceCall, DeviceReply, DeviceReport, encode
@@ -42,6 +44,7 @@ class Hosting:
                 call.life,
                 call.call,
                 self._life,
+                self._now_ms(),
                 0 if local is None else local.sequence,
                 readings,
                 error,
@@ -55,12 +58,15 @@ class Hosting:
             answer({}, why_not)
         elif call.command is None:
             local.ask(None, min(call.within_ms, READ_TIMEOUT_MS), answer)
+        elif is_too_old(call.host_life, call.host_ms, own_life=self._life, now_ms=self._now_ms()):
+            self._counters["commands that came too late"] += 1
+            answer({}, TOO_LATE)
         else:
             until_ms = self._now_ms() + call.within_ms
             local.ask(_command(call, call.command, sender), call.within_ms, answer, until_ms)
 
     def report(self, subscriber: NodeId, local: LocalDevice, readings: Readings, token: str | None) -> None:
-        report = DeviceReport(local.device, self._life, local.sequence, readings, token)
+        report = DeviceReport(local.device, self._life, self._now_ms(), local.sequence, readings, token)
         self._send(subscriber, encode(report))
 
 

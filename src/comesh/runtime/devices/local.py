@@ -24,6 +24,7 @@ from comesh.drivers.interface import (
     NoAnswerError,
     PromptDriver,
     Readings,
+    TooLateError,
     no_answer,
 )
 from comesh.drivers.subscribers import Subscribers
@@ -127,6 +128,8 @@ class LocalDevice:
         else:
             text = str(wrong)
             self._trouble(self.device, text)
+        if isinstance(wrong, TooLateError):
+            return TOO_LATE
         certain = isinstance(wrong, DeviceFailedError) and not isinstance(wrong, NoAnswerError)
         return text if asked is None or certain else NO_ANSWER
 

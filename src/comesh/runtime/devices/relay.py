@@ -12,6 +12,7 @@ from typing import Final
 
 from comesh.core.devices.calls import NO_ANSWER
 from comesh.core.ids import DeviceId, NodeId
+from comesh.drivers.ages import PeerClock
 from comesh.drivers.interface import DeviceCommand, no_answer
 from comesh.runtime.devices.frames import (
     DeviceAcknowledge,
@@ -51,6 +52,8 @@ class Relay:
         self._number = 0
         self._open: dict[int, _Open] = {}
         self._count: Counter[DeviceId] = Counter()
+        self._clocks: dict[NodeId, PeerClock] = {}
+        """Of nodes that answered a call."""
         self._said: dict[DeviceId, tuple[str, int]] = {}
 
     def ask(
@@ -62,15 +65,20 @@ class Relay:
             return
         self._number += 1
         number = self._number
+        now_ms = self._now_ms()
+        clock = self._clocks.get(home)
+        host_life, host_ms = ("", 0.0) if clock is None else clock.at(now_ms)
         if asked is None:
-            call = DeviceCall(device, self._life, number, timeout_ms, self._now_ms())
+            call = DeviceCall(device, self._life, number, timeout_ms, now_ms, host_life, host_ms)
         else:
             call = DeviceCall(
                 device,
                 self._life,
                 number,
                 timeout_ms,
-                self._now_ms() if asked.sent_ms is None else asked.sent_ms,
+                now_ms if asked.sent_ms is None else asked.sent_ms,
+                host_life,
+                host_ms,
                 asked.command,
                 asked.argument,
                 asked.run,
@@ -96,6 +104,8 @@ class Relay:
             self._counters["dropped: a reply that nobody waits for"] += 1
             return
         self._end(reply.call, waiting)
+        clock = self._clocks.setdefault(sender, PeerClock())
+        clock.heard(reply.host_life, reply.host_ms, self._now_ms())
         self._is_new(reply.device, reply.host_life, reply.sequence)
         waiting.answer({} if reply.error is not None else reply.readings, reply.error)
 

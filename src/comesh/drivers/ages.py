@@ -1,0 +1,41 @@
+"""How old a command is when it comes, without clocks that agree.
+
+A datagram may wait anywhere: in a socket of a process that was stopped, in a queue, in the mesh. A command
+that waited too long must not be begun: whoever sent it has given it up, and another run may hold the device.
+The protocol allows a device that fences by itself three seconds after the timeout.
+
+So each answer carries what the clock of the device's process showed, and each command the latest that its
+sender can know of it: what it showed in the last answer, and the time since then. That is never more than it
+really shows, so a command is never taken for younger than it is. One that is too old, or comes from somebody
+who knows nothing of the clock yet, is not begun and answered with TOO_LATE. The protocol knows then that it
+was not done and sends it again, and the sender knows the clock.
+"""
+
+from typing import Final
+
+MOST_AGE_MS: Final = 2000.0
+"""Of a command, and of the answer before it on its way."""
+MOST_PAUSE_MS: Final = 900.0
+"""What a device was to do, and is this late with, it does not do: its process was stopped. Together with
+MOST_AGE_MS this stays below what the protocol allows."""
+
+
+class PeerClock:
+    """What the clock of another process shows at least."""
+
+    def __init__(self) -> None:
+        self._life = ""
+        self._ahead_ms = 0.0
+
+    def heard(self, life: str, their_ms: float, own_ms: float) -> None:
+        self._life = life
+        self._ahead_ms = their_ms - own_ms
+
+    def at(self, own_ms: float) -> tuple[str, float]:
+        """The life of that process, and its time at least; the life is empty if nothing is known."""
+        return self._life, own_ms + self._ahead_ms
+
+
+def is_too_old(life: str, at_ms: float, *, own_life: str, now_ms: float) -> bool:
+    """Whether a command that was sent when this clock showed at_ms, or later, may not be begun."""
+    return life != own_life or now_ms - at_ms > MOST_AGE_MS
