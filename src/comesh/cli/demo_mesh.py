@@ -53,17 +53,18 @@ class DemoMesh:
     # -- processes ---------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self.local.start_devices(self._recording("devices"))
+        record = self._recording("devices")
+        self.local.start_devices([] if record is None else ["--record", str(record)])
         for node in self.local.nodes:
             self.start(node)
         for thread in self._threads:
             thread.start()
 
     def start(self, node: str) -> None:
-        self.local.start(node, self._recording(node))
+        self.local.start(node, record=self._recording(node))
 
-    def _recording(self, name: str) -> list[str]:
-        return [] if self._records is None else ["--record", str(self._records / f"{name}.rec")]
+    def _recording(self, name: str) -> Path | None:
+        return None if self._records is None else self._records / f"{name}.rec"
 
     def kill(self, *nodes: str) -> None:
         self.local.kill(*nodes)

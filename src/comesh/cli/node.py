@@ -1,32 +1,23 @@
 """`comesh node`: run one node of a deployment on this machine, until it is told to leave."""
 
-import asyncio
 import os
-import signal
-import socket
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from comesh.cli.documents import DocumentFile
-from comesh.cli.terminal import Exit, fail
+from comesh.cli.terminal import fail
 from comesh.core.ids import NodeId
-from comesh.runtime.assembly import Assembly
-from comesh.runtime.credentials import CredentialsError
-from comesh.runtime.documents import DocumentError
-from comesh.runtime.journal import JournalError
-from comesh.runtime.local_mesh import end_with_stdin
-from comesh.runtime.log import Log, LogFormat
-from comesh.runtime.options import Address, NodeOptions, parse_address
-from comesh.runtime.transport import TransportError
-
-READY_LOOK_S = 0.05
+from comesh.runtime.log import LogFormat
+from comesh.runtime.options import Address, NodeOptions, as_text, parse_address
 
 
 def node(
-    file: DocumentFile,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
+    ],
     *,
     name: Annotated[str, typer.Option(help="Which node of the document this is.")],
     data: Annotated[Path, typer.Option(help="Where it keeps its journal.")] = Path("comesh-data"),
@@ -70,39 +61,10 @@ def node(
         boot_id=boot_id,
         clock_offset_ms=1000 * clock_offset,
         log=log,
+        end_with_stdin=end_with_input,
     )
-    try:
-        why = asyncio.run(_run(options, end_with_input))
-    except (DocumentError, CredentialsError, JournalError, TransportError) as wrong:
-        fail(f"{name}: {wrong}")
-    raise typer.Exit(int(Exit.NO if why else Exit.OK))
-
-
-async def _run(options: NodeOptions, end_with_input: bool) -> str:
-    """Why it had to end; empty: somebody wanted it to."""
-    assembly = Assembly(options, Log(options.name, options.log))
-    loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, assembly.stopped.set)
-    if end_with_input:
-        end_with_stdin(lambda: loop.call_soon_threadsafe(assembly.stopped.set))
-    await assembly.open()
-    readiness = asyncio.create_task(_tell_service_manager(assembly))
-    await assembly.stopped.wait()
-    readiness.cancel()
-    await assembly.close()
-    return assembly.why_stopped
-
-
-async def _tell_service_manager(assembly: Assembly) -> None:
-    """READY=1 for systemd, once the node takes part in the mesh."""
-    while not assembly.was_ready:
-        await asyncio.sleep(READY_LOOK_S)
-    where = os.environ.get("NOTIFY_SOCKET")
-    if where:
-        address = "\0" + where[1:] if where.startswith("@") else where
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-            manager.sendto(b"READY=1", address)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "comesh.runtime.process", as_text(options)])
 
 
 def _address(text: str) -> Address:

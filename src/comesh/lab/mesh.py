@@ -18,12 +18,10 @@ Everything blocks; nothing waits for longer than it is told.
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from comesh.core.ids import GroupId, NodeId
 from comesh.deployment.load import load
@@ -39,6 +37,7 @@ from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.journal.format import read_journal
 from comesh.runtime.journal.opening import lose_unflushed
 from comesh.runtime.local_mesh import DEVICES, LOOPBACK, LocalMesh
+from comesh.runtime.options import Address
 from comesh.runtime.recording import Disturbed, Recorder
 from comesh.runtime.view import NodeStatus
 
@@ -66,6 +65,8 @@ class Mesh(LocalMesh):
         self.recordings = directory / "recordings"
         self.links = links
         self._boots: dict[str, int] = {}
+        self._books: dict[str, dict[NodeId, Address]] = {}
+        """Where each node reaches the others, if not directly."""
         self._recorder: Recorder | None = None
 
     def __enter__(self) -> "Mesh":
@@ -73,10 +74,10 @@ class Mesh(LocalMesh):
         self.prepare()
         self._recorder = Recorder(self.recordings / f"{LAB}{ENDING}", LAB)
         if isinstance(self.links, ProxyThread):
-            for node, book in self.links.start(
-                {str(name): at for name, at in self.addresses.items()}
-            ).items():
-                self.write_addresses(self._book_of(node), {NodeId(name): at for name, at in book.items()})
+            books = self.links.start({str(name): at for name, at in self.addresses.items()})
+            self._books = {
+                node: {NodeId(name): at for name, at in book.items()} for node, book in books.items()
+            }
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,11 +102,6 @@ class Mesh(LocalMesh):
             found = free_addresses([*self.nodes, DEVICES], LOOPBACK)
             self.devices_at = found.pop(DEVICES)
             self.addresses = {NodeId(name): at for name, at in found.items()}
-        self.write_addresses(self.directory / "addresses.json", self.addresses)
-
-    def _book_of(self, node: str) -> Path:
-        own = self.directory / f"addresses-{node}.json"
-        return own if isinstance(self.links, ProxyThread) else self.directory / "addresses.json"
 
     # -- processes ---------------------------------------------------------------------------------------
 
@@ -115,22 +111,15 @@ class Mesh(LocalMesh):
         for node in self.nodes:
             self.start(node)
 
-    def start(self, node: str, extra: Iterable[str] = (), *, addresses: Path | None = None) -> None:
-        recorded = [*("--record", str(self.recordings / f"{node}{ENDING}"))]
-        recorded += ["--boot-id", f"lab {self._boots.setdefault(node, 1)}", *extra]
-        super().start(node, recorded, addresses=addresses or self._book_of(node))
+    def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
+        told = {
+            "record": self.recordings / f"{node}{ENDING}",
+            "boot_id": f"lab {self._boots.setdefault(node, 1)}",
+        }
+        super().start(node, addresses=addresses or self._books.get(node), **(told | more))
 
-    def _spawn(self, name: str, arguments: list[str]) -> None:
-        inside = self.links.inside(name) if isinstance(self.links, Namespaces) else []
-        log = self.directory / "logs" / f"{name}.log"
-        with log.open("ab") as out:
-            self._processes[name] = subprocess.Popen(
-                [*inside, sys.executable, "-m", "comesh", *arguments],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+    def _inside(self, name: str) -> list[str]:
+        return self.links.inside(name) if isinstance(self.links, Namespaces) else []
 
     def kill(self, *names: str) -> None:
         """kill -9, all before any is waited for."""

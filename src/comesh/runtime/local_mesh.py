@@ -19,14 +19,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
-from comesh.runtime.options import Address
+from comesh.runtime.options import Address, NodeOptions, as_text
 
 LOOPBACK: Final = "127.0.0.1"
 END_S: Final = 10.0
@@ -95,11 +95,8 @@ class LocalMesh:
             one.close()
         self.devices_at = (LOOPBACK, ports.pop(DEVICES))
         self.addresses = {NodeId(name): (LOOPBACK, port) for name, port in ports.items()}
-        self.write_addresses(self.directory / "addresses.json", self.addresses)
-
-    @staticmethod
-    def write_addresses(path: Path, addresses: Mapping[NodeId, Address]) -> None:
-        path.write_bytes(msgspec.json.encode({name: [list(at)] for name, at in addresses.items()}))
+        book = {name: [list(at)] for name, at in self.addresses.items()}
+        (self.directory / "addresses.json").write_bytes(msgspec.json.encode(book))
 
     def data_of(self, node: str) -> Path:
         return self.directory / "nodes" / node
@@ -110,38 +107,44 @@ class LocalMesh:
         assert self.devices_at is not None
         host, port = self.devices_at
         document = str(self.directory / "deployment.yaml")
-        self._spawn(DEVICES, ["devices", document, "--listen", f"{host}:{port}", "--end-with-stdin", *extra])
+        listen = ["--listen", f"{host}:{port}"]
+        self._spawn(DEVICES, ["comesh", "devices", document, *listen, "--end-with-stdin", *extra])
 
-    def start(self, node: str, extra: Iterable[str] = (), *, addresses: Path | None = None) -> None:
+    def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
+        """addresses: of the others as this node is to reach them. more: fields of NodeOptions."""
         assert self.devices_at is not None
-        host, port = self.addresses[NodeId(node)]
-        arguments = [
-            "node",
-            str(self.directory / "deployment.yaml"),
-            *("--name", node),
-            *("--data", str(self.data_of(node))),
-            *("--keys", str(self.directory / "keys")),
-            *("--listen", f"{host}:{port}"),
-            *("--addresses", str(addresses or self.directory / "addresses.json")),
-            *("--devices-at", f"{self.devices_at[0]}:{self.devices_at[1]}"),
-            "--end-with-stdin",
-        ]
-        if node not in self._started:
-            arguments.append("--init")
+        first = node not in self._started
+        if first:
             self._started.add(node)
             (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
-        self._spawn(node, [*arguments, *extra])
+        options = NodeOptions(
+            name=NodeId(node),
+            document=self.directory / "deployment.yaml",
+            data=self.data_of(node),
+            keys=self.directory / "keys",
+            listen=(self.addresses[NodeId(node)],),
+            addresses={name: (at,) for name, at in (addresses or self.addresses).items() if name != node},
+            devices_at=f"{self.devices_at[0]}:{self.devices_at[1]}",
+            initialise=first,
+            end_with_stdin=True,
+        )
+        options = msgspec.structs.replace(options, **more)
+        self._spawn(node, ["comesh.runtime.process", as_text(options)])
 
-    def _spawn(self, name: str, arguments: list[str]) -> None:
+    def _spawn(self, name: str, module: list[str]) -> None:
         log = self.directory / "logs" / f"{name}.log"
         with log.open("ab") as out:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "comesh", *arguments],
+                [*self._inside(name), sys.executable, "-m", *module],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,  # Ctrl-C is for the one that started it, which ends it in good order
             )
+
+    def _inside(self, name: str) -> list[str]:
+        """What to put before the command of a process; nothing, unless it runs elsewhere."""
+        return []
 
     def runs(self, name: str) -> bool:
         process = self._processes.get(name)

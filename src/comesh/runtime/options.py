@@ -31,6 +31,17 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     clock_offset_ms: float = 0.0
     """How far this node's wall clock is off, for the lab."""
     log: LogFormat = LogFormat.PEOPLE
+    end_with_stdin: bool = False
+    """Leave when standard input ends: whoever started it is gone."""
+
+
+def as_text(options: NodeOptions) -> str:
+    """As a node process takes them."""
+    return msgspec.json.encode(options, enc_hook=str).decode()
+
+
+def from_text(text: str) -> NodeOptions:
+    return msgspec.json.decode(text, type=NodeOptions, dec_hook=lambda _, path: Path(path))
 
 
 def parse_address(text: str) -> Address:
