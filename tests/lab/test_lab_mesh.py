@@ -121,7 +121,6 @@ def test_a_mesh_goes_on_through_death_darkness_and_parting(document: Path, tmp_p
         mesh.heal()
         links.proxy.set_all(Link())
         from_us = now_us()
-        wait_until_ready(mesh)
         wait_for_runs(mesh, 2)
         quiet = Quiet(from_us, now_us(), bound_ms=30_000.0)
     verdict = mesh.judge(quiet)
@@ -151,7 +150,8 @@ def test_a_mesh_works_over_hops(document: Path, tmp_path: Path) -> None:
         )
         wait_for_runs(mesh, 2)
         mesh.heal()
-        wait_until_ready(mesh)
+        links.wait_for_routes(bound_s=BOUND_S)
+        wait_for_runs(mesh, 1)
     verdict = mesh.judge()
     assert verdict.violations == (), str(verdict)
     assert verdict.acts > 6

@@ -7,8 +7,7 @@
     verdict = mesh.judge()
 
 Links: none (plain loopback), a relay that breaks them (`proxy_thread`), or namespaces with routes
-(`namespaces`). With a relay every node has an address file of its own, in which the others are the relay's
-sockets.
+(`namespaces`). With a relay every node knows the others by the relay's sockets.
 
 Whatever is done to the mesh is recorded too, so that the judge knows which processes are no more and what was
 cut from which journal. Power loss is kill -9, the journal cut back to what was flushed, and another boot id.
