@@ -10,8 +10,8 @@ Promises: a sender is who it says (authenticated end to end); a message comes wh
 others. Not promised: that it comes, comes once, soon, or in order. All else is the core's business.
 
 - `memory`: between transports of one process, for tests
-- `udp`: between real nodes. Read `packets` (the outside of a datagram), `frames` (its inside), `session` (DTLS),
-  `sessions` (which is used), `handshakes` (how one begins), `fragments` (long messages), then `udp` itself;
+- `udp`: between real nodes. Read `packets` (the outside of a datagram), `frames` (its inside), `session`
+  (DTLS), `sessions` (which is used), `handshakes` (how one begins), `fragments` (long messages), then `udp`;
   decision 15 says why
 """
 
