@@ -11,7 +11,7 @@ import typer
 from comesh.cli.terminal import fail
 from comesh.core.ids import NodeId
 from comesh.runtime.log import LogFormat
-from comesh.runtime.options import Address, NodeOptions, as_text, parse_address
+from comesh.runtime.options import Address, NodeOptions, node_command, parse_address
 
 
 def node(
@@ -64,7 +64,7 @@ def node(
         end_with_stdin=end_with_input,
     )
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "comesh.runtime.process", as_text(options)])
+    os.execv(sys.executable, node_command(options))
 
 
 def _address(text: str) -> Address:

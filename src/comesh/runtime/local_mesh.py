@@ -26,7 +26,7 @@ import msgspec
 from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
-from comesh.runtime.options import Address, NodeOptions, as_text
+from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
 END_S: Final = 10.0
@@ -108,7 +108,10 @@ class LocalMesh:
         host, port = self.devices_at
         document = str(self.directory / "deployment.yaml")
         listen = ["--listen", f"{host}:{port}"]
-        self._spawn(DEVICES, ["comesh", "devices", document, *listen, "--end-with-stdin", *extra])
+        self._spawn(
+            DEVICES,
+            [sys.executable, "-m", "comesh", "devices", document, *listen, "--end-with-stdin", *extra],
+        )
 
     def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
         """addresses: of the others as this node is to reach them. more: fields of NodeOptions."""
@@ -129,13 +132,13 @@ class LocalMesh:
             end_with_stdin=True,
         )
         options = msgspec.structs.replace(options, **more)
-        self._spawn(node, ["comesh.runtime.process", as_text(options)])
+        self._spawn(node, node_command(options))
 
-    def _spawn(self, name: str, module: list[str]) -> None:
+    def _spawn(self, name: str, command: list[str]) -> None:
         log = self.directory / "logs" / f"{name}.log"
         with log.open("ab") as out:
             self._processes[name] = subprocess.Popen(
-                [*self._inside(name), sys.executable, "-m", *module],
+                [*self._inside(name), *command],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,

@@ -1,5 +1,6 @@
 """What a node process is told when it starts."""
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -35,8 +36,12 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Leave when standard input ends: whoever started it is gone."""
 
 
+def node_command(options: NodeOptions) -> list[str]:
+    """What starts the process of a node; without docstrings it is 2 MB smaller."""
+    return [sys.executable, "-OO", "-m", "comesh.runtime.process", as_text(options)]
+
+
 def as_text(options: NodeOptions) -> str:
-    """As a node process takes them."""
     return msgspec.json.encode(options, enc_hook=str).decode()
 
 

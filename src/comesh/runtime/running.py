@@ -52,8 +52,8 @@ async def _run(options: NodeOptions) -> str:
 
 
 def _settle_memory() -> None:
-    """Reading the document took much that is not needed any more: give it back, and do not look through what
-    stays for ever at each collection."""
+    """Reading the document and meeting the others took much that is not needed any more: give it back, and do
+    not look through what stays for ever at each collection."""
     gc.collect()
     gc.freeze()
     with suppress(OSError, AttributeError):
@@ -64,6 +64,7 @@ async def _tell_service_manager(assembly: Assembly) -> None:
     """READY=1 for systemd, once the node takes part in the mesh."""
     while not assembly.was_ready:
         await asyncio.sleep(READY_LOOK_S)
+    _settle_memory()
     where = os.environ.get("NOTIFY_SOCKET")
     if where:
         address = "\0" + where[1:] if where.startswith("@") else where
