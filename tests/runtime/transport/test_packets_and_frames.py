@@ -160,6 +160,13 @@ def test_a_long_message_comes_once_and_whole_whatever_is_lost(size: int, lost: s
     assert came == [content[:size]]
 
 
+def test_a_sender_that_hears_nothing_begins_again() -> None:
+    content = bytes(10 * PART_BYTES)
+    came, over_ms = exchange(content, lost=set(range(1, 11)))
+    assert came == [content]
+    assert over_ms >= TransportSettings().unheard_ms
+
+
 def test_memory_for_incomplete_messages_is_bounded() -> None:
     memory = Memory(most_bytes=100 * PART_BYTES)
     one, other = (Incoming(TransportSettings(), memory) for _ in range(2))

@@ -21,6 +21,7 @@ from transport_parts import (
 )
 
 from comesh.runtime.transport import TransportError
+from comesh.runtime.transport.packets import FLIGHT
 from comesh.runtime.transport.settings import MOST_WAITING, TransportSettings
 from comesh.runtime.transport.udp import UdpTransport
 
@@ -238,6 +239,56 @@ def test_keys_change_and_nothing_is_lost(settings: TransportSettings) -> None:
             await until(lambda: len(second.got) >= len(sent) and len(first.got) >= len(sent))
             assert second.messages == sent
             assert first.messages == sent
+
+    asyncio.run(story())
+
+
+def test_the_last_flight_of_a_handshake_is_said_again() -> None:
+    async def story() -> None:
+        inbox = Inbox()
+        async with (
+            opened(make(TWO), inbox) as two,
+            Relay(two.port) as relay,
+            opened(make(ONE, {TWO: relay.port}), Inbox()) as one,
+        ):
+            lost: list[bytes] = []
+
+            def is_last_flight(datagram: bytes) -> bool:
+                if datagram[0] != FLIGHT or not two.counters["sessions established"] or lost:
+                    return False
+                lost.append(datagram)
+                return True
+
+            relay.swallows = is_last_flight
+            one.send(TWO, b"hello")
+            await until(lambda: inbox.got)
+            assert lost
+            assert one.counters["handshakes given up"] == two.counters["handshakes given up"] == 0
+
+    asyncio.run(story())
+
+
+def test_a_new_session_is_sent_by_once_the_other_side_surely_has_it() -> None:
+    async def story() -> None:
+        inbox, back = Inbox(), Inbox()
+        async with (
+            opened(make(TWO), inbox) as two,
+            Relay(two.port) as relay,
+            opened(make(ONE, {TWO: relay.port}), back) as one,
+        ):
+            await until_sent(one, TWO, b"hello", inbox)
+            relay.swallows = lambda datagram: (
+                datagram[0] == FLIGHT and two.counters["sessions established"] == 2
+            )
+            one._handshakes.begin(one._peers[TWO], one._clock_ms())
+            one._hurry()
+            await until(lambda: two.counters["sessions established"] == 2)
+            two.send(ONE, b"by the old one")
+            await until(lambda: back.got)
+            assert one.counters["sessions established"] == 1
+            relay.swallows = lambda _: False
+            await until(lambda: one.counters["sessions established"] == 2)
+            await until_sent(two, ONE, b"by the new one", back)
 
     asyncio.run(story())
 

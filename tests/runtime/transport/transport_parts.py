@@ -134,6 +134,8 @@ class Relay:
         self.to_target: list[bytes] = []
         self.to_client: list[bytes] = []
         self.cut = False
+        self.swallows: Callable[[bytes], bool] = lambda _: False
+        """Of the datagrams to the client, which are lost for certain."""
 
     @property
     def port(self) -> int:
@@ -181,7 +183,7 @@ class Relay:
 
     def _from_target(self, datagram: bytes, client: Any) -> None:
         self.to_client.append(datagram)
-        if not self.cut and not self._draws.chance(self._loss):
+        if not self.cut and not self.swallows(datagram) and not self._draws.chance(self._loss):
             assert self._front is not None
             self._front.sendto(datagram, client)
 
