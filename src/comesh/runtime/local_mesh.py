@@ -115,11 +115,17 @@ class LocalMesh:
 
     def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
         """addresses: of the others as this node is to reach them. more: fields of NodeOptions."""
-        assert self.devices_at is not None
         first = node not in self._started
         if first:
             self._started.add(node)
             (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
+        self._spawn(node, node_command(self.options(node, addresses, initialise=first, **more)))
+
+    def options(
+        self, node: str, addresses: Mapping[NodeId, Address] | None = None, **more: Any
+    ) -> NodeOptions:
+        """What the process of a node is told."""
+        assert self.devices_at is not None
         options = NodeOptions(
             name=NodeId(node),
             document=self.directory / "deployment.yaml",
@@ -128,11 +134,9 @@ class LocalMesh:
             listen=(self.addresses[NodeId(node)],),
             addresses={name: (at,) for name, at in (addresses or self.addresses).items() if name != node},
             devices_at=f"{self.devices_at[0]}:{self.devices_at[1]}",
-            initialise=first,
             end_with_stdin=True,
         )
-        options = msgspec.structs.replace(options, **more)
-        self._spawn(node, node_command(options))
+        return msgspec.structs.replace(options, **more)
 
     def _spawn(self, name: str, command: list[str]) -> None:
         log = self.directory / "logs" / f"{name}.log"

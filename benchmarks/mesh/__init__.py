@@ -1,0 +1,1 @@
+"""Benchmarks of real node processes on this machine."""

@@ -1,0 +1,100 @@
+"""A node that also asks for locks, as the leader of a routine's group would, and times the answers.
+
+    python lock_client.py OPTIONS LEADER MODE COUNT AT_ONCE
+
+One pair is a LockRequest to the leader of the devices' group, its LockState with the grant, a Release, and its
+Released: what a routine's leader says and hears. Each is a letter through the node's own transport, encrypted;
+the grant and the release are committed, written and flushed by f+1 members before they are answered.
+"""
+
+import asyncio
+import sys
+import time
+
+import msgspec
+
+from comesh.core.group.config import Config
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.messages import Datagram, decode, encode
+from comesh.core.stamps import OPENING, Fence, RunId, Stamp
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import Letter, LockRequest, LockState, Release, Released, Work
+from comesh.runtime.assembly import Assembly
+from comesh.runtime.log import Log
+from comesh.runtime.options import from_text
+
+BENCH = GroupId("bench")
+FENCE = Fence(1, OPENING)
+READY_S = 30.0
+ANSWER_S = 5.0
+
+
+class Asking(Assembly):
+    """Letters to the group `bench` end here."""
+
+    waiting: dict[str, asyncio.Future[None]]
+
+    def _deliver(self, sender: NodeId, message: bytes) -> None:
+        if message[:1] == b"\x01":
+            said = decode(message).message
+            if isinstance(said, Letter) and said.to == BENCH:
+                self._on_letter(said.body)
+                return
+        super()._deliver(sender, message)
+
+    def _on_letter(self, body: Work) -> None:
+        match body:
+            case LockState(run=run, answers=answers) if all(one.granted for one in answers):
+                key = f"lock {run.routine} {run.stamp.n}"
+            case Released(run=run):
+                key = f"release {run.routine} {run.stamp.n}"
+            case _:
+                return
+        waiting = self.waiting.pop(key, None)
+        if waiting is not None:
+            waiting.set_result(None)
+
+    async def say(self, to: NodeId, body: Work, key: str) -> None:
+        answered = asyncio.get_running_loop().create_future()
+        self.waiting[key] = answered
+        letter = Letter(GroupId("c1"), BENCH, FENCE, 1, body)
+        datagram = Datagram(self.node.id, self.node.membership.incarnation, 1, letter)
+        self.transport.send(to, encode(datagram))
+        self.transport.flush()
+        await answered
+
+    async def pair(self, leader: NodeId, device: DeviceId, number: int) -> float:
+        run = RunId(RoutineId(f"r_{device}"), 1, Stamp(1, OPENING, number))
+        devices = (device,)
+        began = time.perf_counter()
+        request = LockRequest(run, 1, devices, 0.0, Strategy.SEQUENTIAL, FENCE)
+        await self.say(leader, request, f"lock {run.routine} {number}")
+        await self.say(leader, Release(run, 1, devices), f"release {run.routine} {number}")
+        return 1000 * (time.perf_counter() - began)
+
+
+async def main(text: str, leader: str, count: int, at_once: int) -> None:
+    node = Asking(from_text(text), Log("client"))
+    node.waiting = {}
+    await node.open()
+    ends = time.monotonic() + READY_S
+    while not node.view.ready and time.monotonic() < ends:
+        await asyncio.sleep(0.05)
+    to = NodeId(leader)
+    devices = [DeviceId(f"d{number}") for number in range(at_once)]
+
+    async def work(device: DeviceId, first: int, pairs: int) -> list[float]:
+        return [await node.pair(to, device, first + number) for number in range(pairs)]
+
+    await asyncio.gather(*(work(device, 1, max(1, count // 4 // at_once)) for device in devices))
+    began = time.perf_counter()
+    taken = await asyncio.gather(*(work(device, 1_000_000, count // at_once) for device in devices))
+    took_s = time.perf_counter() - began
+    times_ms = [one for times in taken for one in times]
+    sys.stdout.write(msgspec.json.encode({"times_ms": times_ms, "took_s": took_s}).decode() + "\n")
+    sys.stdout.flush()
+    await node.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
