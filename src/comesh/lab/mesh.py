@@ -67,6 +67,9 @@ class Mesh(LocalMesh):
         self._books: dict[str, dict[NodeId, Address]] = {}
         """Where each node reaches the others, if not directly."""
         self._recorder: Recorder | None = None
+        self._paused: set[str] = set()
+        self.started_with: dict[str, dict[str, Any]] = {}
+        """With which each node is started, besides the usual ones."""
 
     def __enter__(self) -> "Mesh":
         self.recordings.mkdir(parents=True, exist_ok=True)
@@ -110,18 +113,27 @@ class Mesh(LocalMesh):
         for node in self.nodes:
             self.start(node)
 
-    def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
-        told = {
-            "record": self.recordings / f"{node}{ENDING}",
+    def start(
+        self,
+        node: str,
+        *,
+        process: str | None = None,
+        addresses: Mapping[NodeId, Address] | None = None,
+        **more: Any,
+    ) -> None:
+        """process: of a second one with the name of this node, which records into a file of that name."""
+        told = self.started_with.get(node, {}) | {
+            "record": self.recordings / f"{process or node}{ENDING}",
             "boot_id": f"lab {self._boots.setdefault(node, 1)}",
         }
-        super().start(node, addresses=addresses or self._books.get(node), **(told | more))
+        super().start(node, process=process, addresses=addresses or self._books.get(node), **(told | more))
 
     def _inside(self, name: str) -> list[str]:
         return self.links.inside(name) if isinstance(self.links, Namespaces) else []
 
     def kill(self, *names: str) -> None:
         """kill -9, all before any is waited for."""
+        self._paused.difference_update(names)
         super().kill(*names)
         self._note("killed", names, ends=True)
 
@@ -134,9 +146,11 @@ class Mesh(LocalMesh):
 
     def pause(self, name: str) -> None:
         self.signal(name, signal.SIGSTOP)
+        self._paused.add(name)
         self._note("stopped", [name])
 
     def resume(self, name: str) -> None:
+        self._paused.discard(name)
         if self.runs(name):
             self.signal(name, signal.SIGCONT)
 
@@ -158,6 +172,7 @@ class Mesh(LocalMesh):
 
     def lose_power(self, *nodes: str) -> int:
         """They go dark, and what was not flushed is gone."""
+        self._paused.difference_update(nodes)
         super().kill(*nodes)
         lost_bytes = 0
         kept: dict[str, int] = {}
@@ -228,8 +243,9 @@ class Mesh(LocalMesh):
             return None
 
     def statuses(self) -> dict[str, NodeStatus]:
-        """Of the nodes that run and answer."""
-        asked = {node: self.status(node) for node in self.nodes if self.runs(node)}
+        """Of the nodes that run and answer; one that stands still is not asked."""
+        running = [node for node in self.nodes if self.runs(node) and node not in self._paused]
+        asked = {node: self.status(node) for node in running}
         return {node: status for node, status in asked.items() if status is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:

@@ -124,7 +124,7 @@ class Assembly:
             transport=self.transport,
             devices=self.devices,
             clock=self.clock,
-            flush_ms=FLUSH_MS,
+            flush_ms=FLUSH_MS if options.flush_ms is None else options.flush_ms,
             on_stop=self.stop,
             journal_error=JournalError,
         )

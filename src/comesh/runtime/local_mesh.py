@@ -113,13 +113,21 @@ class LocalMesh:
             [sys.executable, "-m", "comesh", "devices", document, *listen, "--end-with-stdin", *extra],
         )
 
-    def start(self, node: str, *, addresses: Mapping[NodeId, Address] | None = None, **more: Any) -> None:
-        """addresses: of the others as this node is to reach them. more: fields of NodeOptions."""
+    def start(
+        self,
+        node: str,
+        *,
+        process: str | None = None,
+        addresses: Mapping[NodeId, Address] | None = None,
+        **more: Any,
+    ) -> None:
+        """process: what the process is called here, if not as its node. addresses: of the others as this node
+        is to reach them. more: fields of NodeOptions."""
         first = node not in self._started
         if first:
             self._started.add(node)
             (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
-        self._spawn(node, node_command(self.options(node, addresses, initialise=first, **more)))
+        self._spawn(process or node, node_command(self.options(node, addresses, initialise=first, **more)))
 
     def options(
         self, node: str, addresses: Mapping[NodeId, Address] | None = None, **more: Any

@@ -31,6 +31,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """In the place of the kernel's, for the lab: another one is another boot of the machine."""
     clock_offset_ms: float = 0.0
     """How far this node's wall clock is off, for the lab."""
+    flush_ms: float | None = None
+    """After how long what need not be flushed at once is, for the lab: rarely, so that a loss of power bites."""
     log: LogFormat = LogFormat.PEOPLE
     end_with_stdin: bool = False
     """Leave when standard input ends: whoever started it is gone."""

@@ -162,19 +162,28 @@ class Recorder:
 def read(path: Path) -> Iterator[Line]:
     """A process that was killed may have left half a line at the end: it is left out."""
     with path.open("rb") as file:
-        yield from _lines(file, path)
+        yield from (line for line, _ in _lines(file, path, 0))
 
 
-def _lines(file: BinaryIO, path: Path) -> Iterator[Line]:
-    at_byte = 0
+def read_from(path: Path, at_byte: int) -> tuple[list[Line], int]:
+    """The whole lines from there on, and where the next one will begin: of a recording that grows."""
+    with path.open("rb") as file:
+        file.seek(at_byte)
+        found = list(_lines(file, path, at_byte))
+    return [line for line, _ in found], found[-1][1] if found else at_byte
+
+
+def _lines(file: BinaryIO, path: Path, at_byte: int) -> Iterator[tuple[Line, int]]:
+    """Each with where it ends."""
     while len(header := file.read(4)) == 4:
         length = int.from_bytes(header, "big")
         body = file.read(length)
         if len(body) < length:
             return
         try:
-            yield _decode_line(body)
+            line = _decode_line(body)
         except (msgspec.DecodeError, msgspec.ValidationError) as wrong:
             what = f"{path}: the line at byte {at_byte} cannot be read ({wrong})"
             raise RecordingError(f"{what}; record again with this version of comesh") from wrong
         at_byte += 4 + length
+        yield line, at_byte
