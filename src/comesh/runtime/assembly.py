@@ -20,16 +20,17 @@ from comesh.core.node import AnyEvent, Node
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program, program_of
 from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import Devices
-from comesh.runtime.documents import first_document, parsed
+from comesh.runtime.documents import digest, first_document, make_data_directory, parsed
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
 from comesh.runtime.log import Log
-from comesh.runtime.options import Address, NodeOptions, parse_address
+from comesh.runtime.options import Address, NodeOptions
 from comesh.runtime.questions import FIRST_BYTE as QUESTION
 from comesh.runtime.questions import Questions
 from comesh.runtime.recording import (
@@ -52,6 +53,10 @@ FLUSH_MS: Final = 50.0
 HOUSEKEEPING_S: Final = 0.5
 LEAVE_S: Final = 0.5
 """How long a node that leaves stays to hand its groups over and say good-bye."""
+NOT_FIRST: Final = (
+    "--init does nothing here: this data directory was begun without it, or its journal was lost. If the "
+    "deployment never ran, stop all nodes, remove their data directories, and start all of them with --init"
+)
 
 
 class Assembly:
@@ -64,9 +69,12 @@ class Assembly:
 
     async def open(self) -> None:
         options = self.options
-        options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_data_directory(options.data)
         text, self.deployment = first_document(options.document, options.data, options.name, self.log)
+        book = known_addresses(self.deployment, options.addresses)
+        need_addresses(options.name, self.deployment, book, listens=bool(options.listen))
         program = program_of(self.deployment, 1, text=text)
+        self.document_digest = digest(self.deployment)
         self.machine_clock = Clock(offset_ms=options.clock_offset_ms)
         self.clock = MeshClock(self.machine_clock, last=LastWall(options.data), told=self.log.warn)
         self.credentials = Credentials.load(options.keys, options.name, self._certain_wall_ms)
@@ -78,6 +86,9 @@ class Assembly:
         )
         for note in self.journal.notes:
             self.log.warn(note)
+        self._init_came_late = options.initialise and not self.journal.initialised
+        if self._init_came_late:
+            self.log.warn(NOT_FIRST)
         self.node = Node(
             own=options.name,
             roster=program.roster,
@@ -105,7 +116,8 @@ class Assembly:
         self.transport = UdpTransport(
             options.name,
             self.credentials,
-            listen=options.listen or (self._own_address(),),
+            listen=options.listen
+            or listen_at(options.name, known_addresses(self.deployment, options.addresses)),
             addresses=self._addresses(self.deployment),
         )
         self.devices = Devices(
@@ -192,7 +204,9 @@ class Assembly:
 
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
-        return tuple(filter(None, (self.host.journal_trouble, *self.clock_notes())))
+        late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
+        documents = self.inquiries.other_documents()
+        return tuple(filter(None, (self.host.journal_trouble, late, documents, *self.clock_notes())))
 
     def clock_notes(self) -> tuple[str, ...]:
         return () if self.clock.source == "own" else tuple(self.clock.notes)[-1:]
@@ -238,18 +252,10 @@ class Assembly:
 
     # -- addresses and versions --------------------------------------------------------------------------
 
-    def _own_address(self) -> Address:
-        address = self.deployment.nodes[self.options.name].address
-        port = 0 if address is None else parse_address(address)[1]
-        return "::", port
-
     def _addresses(self, deployment: Deployment) -> dict[NodeId, tuple[Address, ...]]:
-        found = {
-            name: (parse_address(node.address),)
-            for name, node in deployment.nodes.items()
-            if node.address is not None and name != self.options.name
-        }
-        return found | dict(self.options.addresses)
+        """Of the others."""
+        known = known_addresses(deployment, self.options.addresses)
+        return {name: found for name, found in known.items() if name != self.options.name}
 
     async def _keep_house(self) -> None:
         """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
@@ -258,6 +264,7 @@ class Assembly:
             if self.node.deployment != version and self.node.groups is not None:
                 version = self.node.deployment
                 self.deployment = parsed(self.node.groups.versions.newest.text, f"version {version}")
+                self.document_digest = digest(self.deployment)
                 for name, addresses in self._addresses(self.deployment).items():
                     self.transport.set_addresses(name, addresses)
                 self.devices.adopt(self.deployment)

@@ -3,6 +3,7 @@
 What a file says after that is not what the mesh runs by: a changed file is told, and does nothing.
 """
 
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,21 @@ class DocumentError(Exception):
     """There is no document that this node could run by; str() says what is wrong, line by line."""
 
 
+def make_data_directory(data: Path) -> None:
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as wrong:
+        raise DocumentError(
+            f"{data} cannot be the data directory ({wrong.strerror or wrong}): "
+            "choose one that this user can write to with --data"
+        ) from wrong
+
+
+def digest(deployment: Deployment) -> str:
+    """The same for documents that mean the same, whatever their comments."""
+    return blake2b(deployment.model_dump_json().encode(), digest_size=8).hexdigest()
+
+
 def first_document(file: Path, data: Path, name: NodeId, log: Log) -> tuple[str, Deployment]:
     """The text and the meaning of deployment version 1."""
     kept = data / FIRST_DOCUMENT
@@ -26,15 +42,24 @@ def first_document(file: Path, data: Path, name: NodeId, log: Log) -> tuple[str,
     if kept.is_file():
         text = _read(kept)
         if given is not None and given != text:
-            log.warn(f"{file} is not what this deployment began with, and is not used: change it in the mesh")
+            log.warn(
+                f"{file} is not what this node began with, which is {kept}: the file is not used. A mesh "
+                "that runs goes on with the document that it has"
+            )
     else:
         text = given or ""
-    deployment = parsed(text, str(file))
+    deployment = parsed(text, str(kept if kept.is_file() else file))
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)
         raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else ""))
     if not kept.is_file():
-        kept.write_text(text)
+        try:
+            kept.write_text(text)
+        except OSError as wrong:
+            raise DocumentError(
+                f"{kept} cannot be written ({wrong.strerror or wrong}): make room, let this user write to "
+                f"{data}, or choose another place with --data"
+            ) from wrong
     return text, deployment
 
 
@@ -48,5 +73,7 @@ def parsed(text: str, file: str) -> Deployment:
 def _read(file: Path) -> str:
     try:
         return file.read_text()
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise DocumentError(f"cannot read {file}: {wrong}") from wrong
+    except OSError as wrong:
+        raise DocumentError(f"{file} cannot be read ({wrong.strerror or wrong})") from wrong
+    except UnicodeDecodeError as wrong:
+        raise DocumentError(f"{file} cannot be read: it is not UTF-8 text") from wrong

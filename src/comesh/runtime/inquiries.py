@@ -3,7 +3,8 @@
 import asyncio
 import os
 import resource
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from comesh import __version__
 from comesh.core.effects import Answered
 from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.deployment.problems import did_you_mean
 from comesh.runtime.questions import WATCH_MS
 from comesh.runtime.view import News, NodeStatus, TraceLine
 
@@ -32,10 +34,13 @@ _T = TypeVar("_T")
 
 
 class Mesh(msgspec.Struct, frozen=True, kw_only=True):
-    """What every node of the deployment says; None: it did not answer."""
+    """What every node of the deployment says; None: nothing, and `silent` has why."""
 
     asked: NodeId
     nodes: dict[NodeId, NodeStatus | None]
+    silent: dict[NodeId, str] = {}
+    trouble: tuple[str, ...] = ()
+    """What a person should look after, and no single node can know."""
 
 
 class Fired(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,16 +49,21 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True):
-    """What time it is; valid: by the node's own clock."""
+    """What time it is, valid: by the node's own clock; and by which document the node goes."""
 
     wall_ms: float
     valid: bool
+    version: int = 0
+    document: str = ""
+    """The digest of the deployment with this version."""
 
 
 class Inquiries:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
         self._requests = 0
+        self._differing: set[NodeId] = set()
+        """Nodes that go by another document of the same version."""
 
     # -- of other nodes ----------------------------------------------------------------------------------
 
@@ -68,13 +78,16 @@ class Inquiries:
                 return msgspec.json.encode(view.runs())
             case "clock":
                 clock = self._assembly.clock
-                return msgspec.json.encode(Said(clock.wall_ms(), clock.valid))
+                version, document = self._assembly.node.deployment, self._assembly.document_digest
+                return msgspec.json.encode(Said(clock.wall_ms(), clock.valid, version, document))
             case _:
                 return b"null"
 
     async def compare_clocks(self) -> None:
-        """Ask some others what time it is, for ever: often as long as this node does not know it."""
+        """Ask some others what time it is and by which document they go, for ever: often as long as this
+        node does not know the time, or nobody answered yet."""
         clock = self._assembly.clock
+        answered = False
         while True:
             others = self._others()
             first = 0 if len(others) <= CLOCKS_ASKED else int(clock.monotonic_ms()) % len(others)
@@ -83,9 +96,24 @@ class Inquiries:
                 answer = (await self._assembly.questions.ask([node], "clock"))[node]
                 said = None if answer is None else _decoded(answer, Said)
                 if said is not None:
+                    answered = True
+                    self._compare_documents(node, said)
                     took_ms = clock.monotonic_ms() - began_ms
                     clock.heard(node, said.wall_ms, took_ms, valid=said.valid)
-            await asyncio.sleep(CLOCKS_EVERY_S if clock.valid else CLOCKS_SOON_S)
+            await asyncio.sleep(CLOCKS_EVERY_S if clock.valid and answered else CLOCKS_SOON_S)
+
+    def _compare_documents(self, node: NodeId, said: Said) -> None:
+        """A mesh has one document; who began with another would plan other groups."""
+        assembly = self._assembly
+        if said.version != assembly.node.deployment or said.document in ("", assembly.document_digest):
+            self._differing.discard(node)
+        elif node not in self._differing:
+            self._differing.add(node)
+            assembly.log.warn(self.other_documents())
+
+    def other_documents(self) -> str:
+        """What to do about nodes that go by another document; empty: none is known."""
+        return other_document_words(self._assembly.node.id, sorted(self._differing))
 
     # -- of people ---------------------------------------------------------------------------------------
 
@@ -147,6 +175,7 @@ class Inquiries:
             version=node.deployment,
             ready=view.ready,
             joined=node.membership.joined,
+            document=assembly.document_digest,
             trouble=assembly.trouble(),
             living=node.membership.living,
             groups=view.groups(),
@@ -161,9 +190,17 @@ class Inquiries:
         own = self._assembly.node.id
         answers = await self._assembly.questions.ask(self._others(), "status")
         nodes: dict[NodeId, NodeStatus | None] = {own: self.status()}
-        for node, answer in answers.items():
-            nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
-        return Mesh(asked=own, nodes=dict(sorted(nodes.items())))
+        silent: dict[NodeId, str] = {}
+        for node in self._assembly.deployment.nodes.keys() - {own}:
+            answer = answers.get(node)
+            status = nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
+            if node not in answers:
+                silent[node] = "dead" if self._assembly.node.membership.is_dead(node) else "never heard of"
+            elif status is None:
+                silent[node] = "no answer" if answer is None else "answers in another version"
+        nodes = dict(sorted(nodes.items()))
+        statuses = [one for one in nodes.values() if one is not None]
+        return Mesh(asked=own, nodes=nodes, silent=silent, trouble=_odd_documents(statuses))
 
     async def _lines(self, ask: str, about: str) -> Lines:
         """From all nodes, in order of time."""
@@ -179,6 +216,10 @@ class Inquiries:
 
     async def _fire(self, routine: RoutineId, request: object) -> Fired:
         assembly = self._assembly
+        known = assembly.deployment.routines
+        if routine not in known:
+            hint = did_you_mean(routine, known)
+            return Fired(run=None, why_not=f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""))
         if not isinstance(request, str):
             self._requests += 1
             request = f"{assembly.node.id}.{assembly.journal.boot}.{self._requests}"
@@ -194,7 +235,7 @@ class Inquiries:
             told = await asyncio.wait_for(answered, FIRE_WAIT_S)
         except TimeoutError:
             assembly.view.answers.pop(request, None)
-            return Fired(run=None, why_not=f"no answer within {FIRE_WAIT_S:.0f} s")
+            return Fired(run=None, why_not=f"no answer within {FIRE_WAIT_S:.0f} s; is its group served?")
         return Fired(run=None if told.run is None else str(told.run), why_not=told.why_not)
 
     def _misbehave(self, device: DeviceId, be: str, ms: object) -> object:
@@ -207,6 +248,31 @@ class Inquiries:
     def _others(self) -> list[NodeId]:
         own = self._assembly.node.id
         return [node for node in self._assembly.node.membership.living if node != own]
+
+
+def other_document_words(own: NodeId, others: list[NodeId]) -> str:
+    if not others:
+        return ""
+    names = ", ".join(others)
+    return (
+        f"{names} began with another document than {own}. A mesh has one: compare deployment-1.yaml in their "
+        "data directories; stop the nodes with the wrong one, remove their data directories, and start them "
+        "with the right one"
+    )
+
+
+def _odd_documents(statuses: Sequence[NodeStatus]) -> tuple[str, ...]:
+    """Of nodes that are at one version: who goes by another document than most."""
+    found: list[str] = []
+    for version in sorted({one.version for one in statuses}):
+        same = [one for one in statuses if one.version == version]
+        counts = Counter(one.document for one in same)
+        usual = max(sorted(counts), key=lambda document: counts[document])
+        odd = [one.node for one in same if one.document != usual]
+        if odd:
+            with_usual = next(one.node for one in same if one.document == usual)
+            found.append(other_document_words(with_usual, odd))
+    return tuple(found)
 
 
 def _decoded(answer: bytes, kind: type[_T]) -> _T | None:

@@ -10,12 +10,16 @@ from importlib import import_module
 from typing import Any, cast
 
 NOT_NEEDED = ("ssl", "_hashlib")
+INTERRUPTED = 130
 
 
 def main() -> int:
     for name in NOT_NEEDED:
         cast(Any, sys.modules)[name] = None  # whoever tries to import it takes it for not installed
-    code: int = import_module("comesh.runtime.running").run(sys.argv[1])
+    try:
+        code: int = import_module("comesh.runtime.running").run(sys.argv[1])
+    except KeyboardInterrupt:  # before the node listened to signals: there is nothing to hand over yet
+        return INTERRUPTED
     return code
 
 

@@ -89,6 +89,8 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     boot: int
     deployment: str
     version: int
+    document: str
+    """The digest of the deployment that it goes by."""
     ready: bool
     joined: bool
     trouble: tuple[str, ...]
