@@ -7,6 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from comesh.core.ids import NodeId
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
@@ -32,7 +34,8 @@ def make_data_directory(data: Path) -> None:
 
 def digest(deployment: Deployment) -> str:
     """The same for documents that mean the same, whatever their comments."""
-    return blake2b(deployment.model_dump_json().encode(), digest_size=8).hexdigest()
+    meaning = msgspec.json.encode(deployment.model_dump(), enc_hook=str, order="sorted")
+    return blake2b(meaning, digest_size=8).hexdigest()
 
 
 def first_document(file: Path, data: Path, name: NodeId, log: Log) -> tuple[str, Deployment]:
