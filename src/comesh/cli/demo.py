@@ -8,7 +8,6 @@ ends with 0 only if every promise held.
 
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,11 +16,12 @@ from rich.live import Live
 
 from comesh.cli.demo_mesh import DemoMesh
 from comesh.cli.demo_story import Chapter, opening, story
-from comesh.cli.demo_view import Log, screen
-from comesh.cli.documents import read_deployment
+from comesh.cli.demo_view import LEAST_COLUMNS, LEAST_ROWS, Log, is_too_small, screen
+from comesh.cli.documents import read_deployment, read_text
 from comesh.cli.terminal import Exit, err, fail, out
+from comesh.cli.up import with_virtual_devices
 from comesh.core.draws import Draws
-from comesh.deployment.virtual import all_virtual
+from comesh.deployment.model import Deployment
 from comesh.lab.judging import judge
 from comesh.runtime.client import NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
@@ -63,33 +63,40 @@ def demo(
     if not deployment.devices:
         fail("the story needs at least one device: without any there is no cluster whose leader could die")
     once = once or not out.is_terminal
+    live = out.is_terminal and not is_too_small(out.size)
+    if out.is_terminal and not live:
+        err.print(f"note: a terminal of {LEAST_COLUMNS}x{LEAST_ROWS} or more shows a picture; here are lines")
+    interrupted = False
     with tempfile.TemporaryDirectory(prefix="comesh-demo-") as temporary:
         directory = Path(temporary) if data is None else data
-        stage = _stage(directory, document, once=once)
+        stage = _stage(directory, document, deployment, once=once, live=live)
         try:
-            with stage, suppress(KeyboardInterrupt):
+            with stage:
                 stage.play_all(Draws(seed), once=once)
+        except KeyboardInterrupt:
+            interrupted = True
+            err.print("ending all nodes in good order")
         finally:
             stage.mesh.close()
-        stage.close(judged=once)
+        stage.close(judged=once and not interrupted)
+    if interrupted and once:
+        raise typer.Exit(int(Exit.INTERRUPTED))
     raise typer.Exit(int(Exit.NO if stage.broken else Exit.OK))
 
 
-def _stage(directory: Path, document: Path, *, once: bool) -> "Stage":
-    text = all_virtual(document.read_text())
-    made = directory / "demo.yaml"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        made.write_text(text)
-        deployment = read_deployment(made)
-        local = LocalMesh(directory, deployment, text)
-        local.prepare()
-    except (OSError, LocalMeshError) as wrong:
-        fail(str(wrong))
+def _stage(directory: Path, document: Path, given: Deployment, *, once: bool, live: bool) -> "Stage":
+    deployment, text = with_virtual_devices(given, read_text(document))
+    local = LocalMesh(directory, deployment, text)
     records = directory / "recordings" if once else None
-    if records is not None:
-        records.mkdir(exist_ok=True)
-    return Stage(DemoMesh(local, deployment, records=records), live=out.is_terminal, records=records)
+    try:
+        local.prepare()
+        if records is not None:
+            records.mkdir(exist_ok=True)
+    except LocalMeshError as wrong:
+        fail(str(wrong))
+    except OSError as wrong:
+        fail(f"{records} cannot be made ({wrong.strerror or wrong}); choose another place with --data")
+    return Stage(DemoMesh(local, deployment, records=records), live=live, records=records)
 
 
 class Stage:

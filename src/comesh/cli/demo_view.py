@@ -16,6 +16,8 @@ from comesh.deployment.problems import printable
 
 FLOOR_COLUMNS, FLOOR_ROWS = 62, 11
 WIDE_COLUMNS, HIGH_ROWS = 138, 32
+LEAST_COLUMNS, LEAST_ROWS = 60, 20
+"""In less there is no room for a picture."""
 SHOWN_LINES = 12
 SHOWN_DEVICES = 8
 
@@ -33,6 +35,10 @@ class Log:
         line = plain(f"{self._mesh.now_s:7.1f} s  {what}", style)
         self.lines.append(line)
         return line
+
+
+def is_too_small(size: ConsoleDimensions) -> bool:
+    return size.width < LEAST_COLUMNS or size.height < LEAST_ROWS
 
 
 def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:

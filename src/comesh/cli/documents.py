@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from comesh.cli.terminal import Exit, err
+from comesh.cli.terminal import Exit, err, fail
 from comesh.deployment.checks.unbuilt import undo_notes
 from comesh.deployment.load import Outcome, load, load_bytes
 from comesh.deployment.model import Deployment
@@ -29,6 +29,16 @@ def read_deployment(file: Path) -> Deployment:
     if outcome.deployment is None:
         raise typer.Exit(int(exit_code(outcome)))
     return outcome.deployment
+
+
+def read_text(file: Path) -> str:
+    """The text of a document that was just read, for commands that hand it on."""
+    if str(file) == STANDARD_INPUT:
+        fail("this command needs the document as a file, not from standard input")
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as wrong:
+        fail(f"{file} cannot be read ({wrong.strerror or wrong})")
 
 
 def read_outcome(file: Path) -> Outcome:

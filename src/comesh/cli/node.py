@@ -16,7 +16,12 @@ from comesh.runtime.options import Address, NodeOptions, node_command, parse_add
 
 def node(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The deployment document; what it said at the first start is kept, and counts.",
+            show_default=False,
+        ),
     ],
     *,
     name: Annotated[str, typer.Option(help="Which node of the document this is.")],
@@ -28,7 +33,10 @@ def node(
         list[str] | None, typer.Option(help="host:port; left out: the port of its address in the document.")
     ] = None,
     addresses: Annotated[
-        Path | None, typer.Option(help="JSON: addresses of nodes, instead of those in the document.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help='Addresses instead of those in the document: {"n1": "10.0.0.1:7440", ...}.'
+        ),
     ] = None,
     devices_at: Annotated[
         str | None, typer.Option(help="host:port of a `comesh devices` process with the virtual devices.")
@@ -75,7 +83,17 @@ def _address(text: str) -> Address:
 
 
 def _address_book(file: Path) -> dict[NodeId, tuple[Address, ...]]:
+    """Of each node one address, or a list of them; each a text, or host and port apart."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[NodeId, tuple[Address, ...]])
-    except (OSError, msgspec.DecodeError) as wrong:
-        fail(f'cannot read {file}: {wrong}; it should be like {{"n1": [["10.0.0.1", 7440]]}}')
+        book = msgspec.json.decode(file.read_bytes(), type=dict[NodeId, str | list[str | Address]])
+        return {
+            name: tuple(
+                parse_address(one) if isinstance(one, str) else one
+                for one in ([found] if isinstance(found, str) else found)
+            )
+            for name, found in book.items()
+        }
+    except OSError as wrong:
+        fail(f"{file} cannot be read ({wrong.strerror or wrong})")
+    except ValueError as wrong:
+        fail(f'{file}: {wrong}; it should be like {{"n1": "10.0.0.1:7440", "n2": "[fd00::2]:7440"}}')

@@ -11,44 +11,59 @@ from comesh.runtime.control import socket_of
 
 RUNS: Final = Path(".comesh")
 """Where `comesh up` keeps what it runs, below the directory it is called in."""
+NODE_DATA: Final = Path("comesh-data")
+"""Where `comesh node` keeps its data, unless told otherwise."""
+SERVICE_DATA: Final = Path("/var/lib/comesh")
+"""Where a service made by `comesh service` keeps its data, unless told otherwise."""
 
 DataDirectory = Annotated[
     Path | None,
     typer.Option(
-        "--data", help="The directory of `comesh up`, or of one node; left out: what runs below .comesh."
+        "--data",
+        help="The directory of `comesh up`, or of one node; left out: what runs below .comesh, "
+        "from comesh-data, or from /var/lib/comesh.",
     ),
 ]
 NodeName = Annotated[
-    str | None, typer.Option("--node", help="Which node to ask; left out: the first one that answers.")
+    str | None,
+    typer.Option("--node", help="Which node of `comesh up` to ask; left out: the first one that answers."),
 ]
 
 
 def connect(data: Path | None, node: str | None) -> Client:
     """A node that answers; ends the command with what to do where there is none."""
+    if data is not None and not data.is_dir():
+        fail(f"{data} is no directory; --data takes that of `comesh up`, or of one node")
     places = _places(data)
     if node is not None:
+        known = sorted(place.name for place in places)
         places = [place for place in places if place.name == node]
         if not places:
-            fail(f"there is no node {node!r} here" + (f" in {data}" if data else ""))
+            among = f"; those here are {', '.join(known)}" if known else ""
+            fail(f"no node {node!r} runs here{among}")
+    why: list[str] = []
     for place in places:
         try:
             return Client(place)
-        except NoAnswerError:
-            continue
-    if data is None and not places:
-        return fail("no mesh runs below this directory; start one with `comesh up FILE`, or use --data")
-    return fail("no node answers" + (f" in {data}" if data else "") + "; is the mesh running?")
+        except NoAnswerError as wrong:
+            why.append(str(wrong))
+    if not why:
+        fail("no mesh runs below this directory; start one with `comesh up FILE`, or say where with --data")
+    return fail(why[0] if len(set(why)) == 1 else f"none of {len(why)} nodes answers; the first: {why[0]}")
 
 
 def _places(data: Path | None) -> list[Path]:
-    """Data directories of nodes whose socket is there."""
-    if data is None:
-        runs = sorted(RUNS.iterdir(), key=lambda path: -path.stat().st_mtime) if RUNS.is_dir() else []
-        return [place for run in runs for place in _nodes_of(run)]
-    return _nodes_of(data) or [data]
+    """Data directories of nodes, those of the newest run first."""
+    if data is not None:
+        return _nodes_of(data) or [data]
+    runs = [run for run in RUNS.iterdir() if run.is_dir()] if RUNS.is_dir() else []
+    runs.sort(key=lambda run: -run.stat().st_mtime)
+    found = [place for run in runs for place in _nodes_of(run)]
+    return found + [place for place in (NODE_DATA, SERVICE_DATA) if place.is_dir()]
 
 
 def _nodes_of(run: Path) -> list[Path]:
+    """Of a directory of `comesh up`, those whose socket is there."""
     nodes = run / "nodes"
     if not nodes.is_dir():
         return []

@@ -1,21 +1,34 @@
-"""`comesh service`: a systemd unit that runs a node, hardened as far as a node allows."""
+"""`comesh service`: a systemd unit that runs a node, hardened as far as a node allows.
 
+MemoryDenyWriteExecute is not in it: OpenSSL calls what checks certificates through a piece of code that
+is made at run time (cffi), which it forbids.
+"""
+
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from comesh.cli.documents import DocumentFile, read_deployment
+from comesh.cli.terminal import fail
+from comesh.deployment.problems import did_you_mean
+
 UNIT = """\
-# Made by `comesh service`. Put it at {unit}, then:
+# Made by `comesh service`. Put it at {unit}, then, on this machine:
 #   sudo useradd --system --home-dir {data} --shell /usr/sbin/nologin {user}
-#   sudo install -d -o {user} -m 700 {data}
+#   sudo install -d -o {user} -m 700 {data} {keys}
+#   sudo install -o {user} -m 600 authority.crt {name}.crt {name}.key {keys}
+# Only at the very first start of the whole deployment, on every node (Ctrl-C once it says ready):
+#   sudo -u {user} {command} --init
+# And from then on:
 #   sudo systemctl daemon-reload && sudo systemctl enable --now {service}
-# The keys of this node (authority.crt, {name}.crt, {name}.key) belong to {user} and are readable by it only.
+#   sudo -u {user} {python} -m comesh status --data {data}
+# {user} must be able to read {file}.
 
 [Unit]
 Description=CoMesh node {name}
-Documentation=man:systemd.exec(5)
 Wants=network-online.target
 After=network-online.target
 StartLimitIntervalSec=0
@@ -23,9 +36,11 @@ StartLimitIntervalSec=0
 [Service]
 Type=notify
 User={user}
-ExecStart={python} -m comesh node {file} --name {name} --data {data} --keys {keys}
+ExecStart={command}
 Restart=always
 RestartSec=2
+# A node is ready once it takes part in the mesh: after an outage that waits for others.
+TimeoutStartSec=infinity
 TimeoutStopSec=20
 MemoryMax=256M
 TasksMax=64
@@ -49,7 +64,6 @@ RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
-MemoryDenyWriteExecute=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 CapabilityBoundingSet=
@@ -61,9 +75,7 @@ WantedBy=multi-user.target
 
 
 def service(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
-    ],
+    file: DocumentFile,
     *,
     name: Annotated[str, typer.Option(help="Which node this machine is.")],
     data: Annotated[Path, typer.Option(help="Where it keeps its journal.")] = Path("/var/lib/comesh"),
@@ -73,13 +85,20 @@ def service(
         bool, typer.Option("--hardware", help="It reaches devices by serial ports or pins: let it see /dev.")
     ] = False,
 ) -> None:
-    """Print a systemd unit for a node. The first start of a deployment needs --init once, by hand."""
+    """Print a systemd unit for a node, with what to do before its first start."""
+    deployment = read_deployment(file)
+    if name not in deployment.nodes:
+        hint = did_you_mean(name, deployment.nodes)
+        fail(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else ""))
     unit = f"comesh-{name}.service"
+    where = f"--data {shlex.quote(str(data.absolute()))} --keys {shlex.quote(str(keys.absolute()))}"
+    document = shlex.quote(str(file.absolute()))
     text = UNIT.format(
         unit=f"/etc/systemd/system/{unit}",
         service=unit,
         name=name,
         file=file.absolute(),
+        command=f"{sys.executable} -m comesh node {document} --name {name} {where}",
         data=data.absolute(),
         keys=keys.absolute(),
         user=user,

@@ -24,14 +24,15 @@ def status(
     routines: Annotated[bool, typer.Option("--routines", help="Every routine.")] = False,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Nodes, groups, and what needs attention. Exit 0: every node answers and every group is served."""
+    """Nodes, groups, and what needs attention. Exit 0: every node answers, every group is served, and nothing
+    needs attention; 1: not so."""
     try:
         with connect(data, node) as client:
             mesh = client.ask(Mesh, "mesh")
     except NoAnswerError as wrong:
         fail(str(wrong))
     found = groups_of(mesh)
-    well = all(mesh.nodes.values()) and all(one.serves for one in found.values())
+    well = all(mesh.nodes.values()) and all(one.serves for one in found.values()) and not attention(mesh)
     if json:
         print_json(mesh)
     else:
@@ -41,6 +42,12 @@ def status(
 
 def answering(mesh: Mesh) -> list[NodeStatus]:
     return [one for one in mesh.nodes.values() if one is not None]
+
+
+def attention(mesh: Mesh) -> list[str]:
+    """What a person should look after, in whole sentences."""
+    said = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
+    return [*mesh.trouble, *said]
 
 
 def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:
@@ -73,19 +80,21 @@ def _show(mesh: Mesh, found: dict[GroupId, GroupSeen], *, devices: bool, routine
         + (f", down: {', '.join(sorted(down))}" if down else ", all up")
         + f"; {number(len(live), 'run')} going"
     )
+    for what in attention(mesh):
+        out.print(plain(f"needs attention: {what}", "red"))
 
 
 def _nodes(mesh: Mesh) -> Table:
     table = Table(box=None, padding=(0, 1))
-    for heading in ("node", "state", "leads", "MB", "needs attention"):
+    for heading in ("node", "state", "leads", "MB"):
         table.add_column(heading)
     for name, one in mesh.nodes.items():
         if one is None:
-            table.add_row(name, Text("no answer", style="red"), "", "", "")
+            table.add_row(name, Text(mesh.silent.get(name, "no answer"), style="red"), "", "")
             continue
         leads = ", ".join(seen.group for seen in one.groups if seen.serves)
         state = Text("ready", style="green") if one.ready else Text("not ready", style="yellow")
-        table.add_row(name, state, leads, f"{one.memory_kb / 1024:.0f}", plain("; ".join(one.trouble), "red"))
+        table.add_row(name, state, leads, f"{one.memory_kb / 1024:.0f}")
     return table
 
 

@@ -1,21 +1,31 @@
-"""`comesh up`: a whole deployment as processes on this machine, until Ctrl-C."""
+"""`comesh up`: a whole deployment as processes on this machine, until Ctrl-C.
+
+A node that is killed is started again after a while, as a service manager would do. One that ended by itself
+is not: it has said why. When this process ends, however it does, all of them end.
+"""
 
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Final
 
 import typer
 
-from comesh.cli.documents import DocumentFile, read_deployment
+from comesh.cli.documents import DocumentFile, read_deployment, read_text
 from comesh.cli.nodes_here import RUNS
 from comesh.cli.terminal import Exit, err, fail, number, out, plain
 from comesh.cli.watch import words
+from comesh.deployment.load import load_bytes
+from comesh.deployment.model import Deployment
+from comesh.deployment.virtual import all_virtual
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
 from comesh.runtime.view import News, NodeStatus
 
 READY_S: Final = 60.0
 LOOK_S: Final = 0.1
+RESTART_S: Final = 5.0
+"""A node that was killed is started again after so long, so that the mesh is seen to go on without it."""
 
 
 def up(
@@ -27,26 +37,46 @@ def up(
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not tell what happens.")] = False,
 ) -> None:
     """Run every node of a document as a process here, with virtual devices. Ctrl-C ends all of them."""
-    deployment = read_deployment(file)
+    deployment, text = with_virtual_devices(read_deployment(file), read_text(file))
     directory = data or RUNS / file.stem
-    mesh = LocalMesh(directory, deployment, file.read_text())
+    mesh = LocalMesh(directory, deployment, text)
+    ready = False
     try:
         mesh.prepare()
-        out.print(f"starting {number(len(mesh.nodes), 'node')} in {directory}")
+        out.print(f"starting {number(len(mesh.nodes), 'node')}; files and logs: {directory}")
         begin(mesh)
         took_s = wait_until_ready(mesh)
+        ready = True
+        where = "" if data is None else f" (each with --data {data})"
         out.print(
-            f"ready after {took_s:.1f} s. From another terminal: comesh status, comesh fire, comesh trace, "
-            "comesh watch. Ctrl-C ends it."
+            f"ready after {took_s:.1f} s. From another terminal: comesh status, comesh fire ROUTINE, "
+            f"comesh trace, comesh watch{where}. Ctrl-C ends it."
         )
-        _tell(mesh, quiet=quiet)
+        _look_after(mesh, quiet=quiet)
     except LocalMeshError as wrong:
         fail(str(wrong))
     except KeyboardInterrupt:
         err.print("ending all nodes in good order")
     finally:
         mesh.close()
-    raise typer.Exit(int(Exit.OK))
+    raise typer.Exit(int(Exit.OK if ready else Exit.INTERRUPTED))
+
+
+def with_virtual_devices(deployment: Deployment, text: str) -> tuple[Deployment, str]:
+    """What can run here: virtual devices stand in for those whose driver is not built, which is said."""
+    kinds = sorted({one.driver.type for one in deployment.devices.values()} - {"virtual"})
+    if not kinds:
+        return deployment, text
+    count = sum(one.driver.type != "virtual" for one in deployment.devices.values())
+    err.print(
+        f"note: virtual devices stand in for {number(count, 'device')} with the "
+        f"{'driver' if len(kinds) == 1 else 'drivers'} {', '.join(kinds)}: nothing real is read or switched"
+    )
+    made = all_virtual(text)
+    outcome = load_bytes(made.encode(), "the document with virtual devices")
+    if outcome.deployment is None:
+        fail("\n".join(map(str, outcome.errors)))
+    return outcome.deployment, made
 
 
 def begin(mesh: LocalMesh) -> None:
@@ -83,15 +113,40 @@ def is_ready(mesh: LocalMesh, node: str) -> bool:
         return False
 
 
-def _tell(mesh: LocalMesh, *, quiet: bool) -> None:
-    """What happens, from whichever node still answers."""
+def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
+    """Tell what happens, and start again what was killed; until Ctrl-C, or as long as anything runs."""
+    if not quiet:
+        Thread(target=_tell, args=(mesh,), daemon=True).start()
+    due: dict[str, float] = {}
+    given_up: set[str] = set()
+    while len(given_up) < len(mesh.nodes):
+        for name in (*mesh.nodes, DEVICES):
+            if name in given_up or mesh.runs(name):
+                continue
+            code = mesh.exit_code(name)
+            if name in due:
+                if time.monotonic() >= due[name]:
+                    del due[name]
+                    mesh.kill(name)  # it is gone already: this closes what is left of it
+                    mesh.start_devices() if name == DEVICES else mesh.start(name)
+            elif code is not None and code < 0:
+                due[name] = time.monotonic() + RESTART_S
+                err.print(f"{name} was killed (signal {-code}); it is started again in {RESTART_S:.0f} s")
+            else:
+                given_up.add(name)
+                err.print(plain(f"{name} ended by itself: {mesh.last_words(name)}", "red"))
+        time.sleep(LOOK_S)
+    raise LocalMeshError(f"no node runs any more; see {mesh.directory / 'logs'}")
+
+
+def _tell(mesh: LocalMesh) -> None:
+    """What happens, from whichever node answers."""
     while True:
         for node in mesh.nodes:
             try:
                 with Client(mesh.data_of(node)) as client:
                     for news in client.watch(News):
-                        if not quiet:
-                            out.print(plain(words(news)))
+                        out.print(plain(words(news)))
             except NoAnswerError:
                 continue
         time.sleep(LOOK_S)

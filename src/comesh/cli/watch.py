@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from comesh.cli.nodes_here import DataDirectory, NodeName, connect
-from comesh.cli.terminal import fail, out, plain
+from comesh.cli.terminal import Exit, fail, out, plain
 from comesh.cli.trace import clock
 from comesh.runtime.client import NoAnswerError
 from comesh.runtime.view import News
@@ -30,7 +30,7 @@ def watch(
                     out.print(plain(words(news), _STYLES.get(news.kind, "")))
     except NoAnswerError as wrong:
         fail(str(wrong))
-    fail("the node that was watched ended")
+    fail("the node that was asked has ended; call this again to ask another one, if there is one", Exit.NO)
 
 
 def words(news: News) -> str:

@@ -66,6 +66,7 @@ class Assembly:
         self.stopped = asyncio.Event()
         self.why_stopped = ""
         self.was_ready = False
+        self._leaves = False
 
     async def open(self) -> None:
         options = self.options
@@ -171,6 +172,8 @@ class Assembly:
         for chore in self._chores:
             chore.cancel()
         if not self.why_stopped:
+            self._leaves = True
+            self.log.say("leaving: what it leads is handed over")
             self.host.give(LeaveAsked())
             await asyncio.sleep(LEAVE_S)
         await self.control.close()
@@ -184,6 +187,9 @@ class Assembly:
 
     def stop(self, why: str) -> None:
         """The core says that this process must end."""
+        if self._leaves:
+            self.log.say(why)
+            return
         self.why_stopped = why
         self.log.error(why)
         self.stopped.set()
@@ -205,8 +211,7 @@ class Assembly:
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
-        documents = self.inquiries.other_documents()
-        return tuple(filter(None, (self.host.journal_trouble, late, documents, *self.clock_notes())))
+        return tuple(filter(None, (self.host.journal_trouble, late, *self.clock_notes())))
 
     def clock_notes(self) -> tuple[str, ...]:
         return () if self.clock.source == "own" else tuple(self.clock.notes)[-1:]

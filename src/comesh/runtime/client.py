@@ -19,7 +19,10 @@ class NoAnswerError(Exception):
 
 class Client:
     def __init__(self, directory: Path, *, within_s: float = ANSWER_S) -> None:
-        path = socket_of(directory)
+        try:
+            path = socket_of(directory)
+        except PermissionError as wrong:
+            raise NoAnswerError(_others_own(directory)) from wrong
         if path is None:
             raise NoAnswerError(f"no node runs from {directory}; start it with `comesh node` or `comesh up`")
         self._directory = directory
@@ -29,8 +32,11 @@ class Client:
             self._socket.connect(str(path))
         except OSError as wrong:
             self._socket.close()
+            if isinstance(wrong, PermissionError):
+                raise NoAnswerError(_others_own(directory)) from wrong
             raise NoAnswerError(
-                f"the node of {directory} does not answer ({wrong.strerror}); does it run?"
+                f"no node runs from {directory} any more ({wrong.strerror}); see its log for why, and start "
+                "it again with `comesh node` or `comesh up`"
             ) from wrong
         self._lines = self._socket.makefile("rb")
 
@@ -50,29 +56,50 @@ class Client:
 
     def ask(self, kind: type[_T], ask: str, **about: Any) -> _T:
         """The answer to one question, as what it is."""
-        return msgspec.json.decode(self._ask({"ask": ask, **about}), type=kind)
+        return self._read(self._ask({"ask": ask, **about}), kind)
 
     def watch(self, kind: type[_T]) -> Iterator[_T]:
         """News, for ever."""
         self._socket.settimeout(None)
         self._write({"ask": "watch"})
-        while line := self._lines.readline():
-            yield msgspec.json.decode(line, type=kind)
+        while line := self._line():
+            yield self._read(line, kind)
 
     def _ask(self, question: dict[str, Any]) -> bytes:
         self._write(question)
-        try:
-            line = self._lines.readline()
-        except TimeoutError as wrong:
-            raise NoAnswerError(f"the node of {self._directory} did not answer in time") from wrong
+        line = self._line()
         if not line:
             raise NoAnswerError(f"the node of {self._directory} ended while it was asked")
+        return line
+
+    def _line(self) -> bytes:
+        try:
+            return self._lines.readline()
+        except TimeoutError as wrong:
+            raise NoAnswerError(
+                f"the node of {self._directory} did not answer in time; is its process stopped, or the "
+                "machine too busy?"
+            ) from wrong
+        except OSError as wrong:
+            raise NoAnswerError(f"the node of {self._directory} went away: {wrong.strerror}") from wrong
+
+    def _read(self, line: bytes, kind: type[_T]) -> _T:
         if line.startswith(b'{"error"'):
             raise NoAnswerError(msgspec.json.decode(line, type=dict[str, Any])["error"])
-        return line
+        try:
+            return msgspec.json.decode(line, type=kind)
+        except msgspec.DecodeError as wrong:
+            raise NoAnswerError(
+                f"the node of {self._directory} says what this command does not understand ({wrong}): "
+                "use the comesh of the same version as the node"
+            ) from wrong
 
     def _write(self, question: dict[str, Any]) -> None:
         try:
             self._socket.sendall(msgspec.json.encode(question) + b"\n")
         except OSError as wrong:
             raise NoAnswerError(f"the node of {self._directory} went away: {wrong.strerror}") from wrong
+
+
+def _others_own(directory: Path) -> str:
+    return f"{directory} belongs to another user: ask as that user, for example with sudo -u comesh"

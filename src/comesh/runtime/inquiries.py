@@ -40,7 +40,7 @@ class Mesh(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[NodeId, NodeStatus | None]
     silent: dict[NodeId, str] = {}
     trouble: tuple[str, ...] = ()
-    """What a person should look after, and no single node can know."""
+    """What a person should look after, and concerns the mesh more than one node."""
 
 
 class Fired(msgspec.Struct, frozen=True, kw_only=True):

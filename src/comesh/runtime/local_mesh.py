@@ -7,6 +7,7 @@
       nodes/NAME/            the data of a node: its journal, its control socket
       logs/NAME.log          what it said
       started.json           nodes that were started before: only a first start may begin groups
+      lock                   held by the process that runs it, with its number in it
 
 A process ends with the one that started it, however that ends: it holds the other end of its standard input.
 """
@@ -17,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,11 +28,14 @@ import msgspec
 from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
+from comesh.runtime.journal import JournalError
+from comesh.runtime.journal.files import DirectoryLock
 from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
 END_S: Final = 10.0
 """How long a process may take to end in good order."""
+LOOK_S: Final = 0.05
 DEVICES: Final = "devices"
 """The process that is all devices outside of nodes; no node can have this name with its files, see `_log`."""
 
@@ -49,22 +54,54 @@ class LocalMesh:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started: set[str] = set()
         self.addresses: dict[NodeId, Address] = {}
+        self._held: DirectoryLock | None = None
 
     # -- files -------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Make what is not there yet."""
         try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock()
             for name in ("keys", "nodes", "logs"):
-                (self.directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+                (self.directory / name).mkdir(exist_ok=True, mode=0o700)
             self._keep_document()
             self._make_keys()
             self._choose_addresses()
-        except (OSError, CredentialsError) as wrong:
-            raise LocalMeshError(f"cannot set up {self.directory}: {wrong}") from wrong
-        started = self.directory / "started.json"
-        if started.is_file():
-            self._started = set(msgspec.json.decode(started.read_bytes(), type=list[str]))
+            started = self.directory / "started.json"
+            if started.is_file():
+                self._started = set(msgspec.json.decode(started.read_bytes(), type=list[str]))
+        except (OSError, CredentialsError, msgspec.DecodeError) as wrong:
+            what = f"{wrong.filename}: {wrong.strerror}" if isinstance(wrong, OSError) else str(wrong)
+            raise LocalMeshError(
+                f"{self.directory} cannot be set up ({what}); choose another place with --data"
+            ) from wrong
+        self._wait_for_former_nodes()
+
+    def _lock(self) -> None:
+        """One process at a time runs a mesh from a directory."""
+        if self._held is not None:
+            return
+        try:
+            self._held = DirectoryLock(self.directory)
+        except JournalError as wrong:
+            raise LocalMeshError(
+                f"a mesh runs from {self.directory} already: ask it with `comesh status --data "
+                f"{self.directory}`, end it with Ctrl-C there, or choose another place with --data"
+            ) from wrong
+
+    def _wait_for_former_nodes(self) -> None:
+        """If the process that ran this mesh was killed, its nodes may still be leaving."""
+        ends = time.monotonic() + END_S
+        for data in filter(Path.is_dir, map(self.data_of, self.nodes)):
+            while True:
+                try:
+                    DirectoryLock(data).release()
+                    break
+                except JournalError as wrong:
+                    if time.monotonic() > ends:
+                        raise LocalMeshError(str(wrong)) from wrong
+                time.sleep(LOOK_S)
 
     def _keep_document(self) -> None:
         kept = self.directory / "deployment.yaml"
@@ -72,8 +109,9 @@ class LocalMesh:
             kept.write_text(self._text)
         elif kept.read_text() != self._text:
             raise LocalMeshError(
-                f"{self.directory} runs another document; remove that directory to begin anew, "
-                "or choose another with --data"
+                f"{self.directory} was begun with another document, or the document was changed since. A "
+                "mesh goes on with the document that it has: remove that directory to begin anew, or choose "
+                "another one with --data"
             )
 
     def _make_keys(self) -> None:
@@ -203,6 +241,9 @@ class LocalMesh:
         nodes = [name for name in self._processes if name != DEVICES]
         self.terminate(*nodes)
         self.terminate(*list(self._processes))
+        if self._held is not None:
+            self._held.release()
+            self._held = None
 
     def _forget(self, name: str) -> None:
         process = self._processes.pop(name, None)

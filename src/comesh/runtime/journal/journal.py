@@ -340,8 +340,9 @@ class Journal:
         initialise = create == "initialise" and not damaged(self.directory)
         if not initialise:
             self.notes.append(
-                f"{self.directory}: there was no journal, so a new one stands for one that was lost, without "
-                "the rights of a first start. If the deployment never ran, give it the permission for one"
+                f"{self.directory} has no journal: this node takes the place of one that lost its disk, and "
+                "gets what the others hold. If the deployment never ran, stop it, remove this directory, and "
+                "start every node with --init, once"
             )
         self._begin_anew(initialised=initialise)
 
