@@ -6,7 +6,7 @@ For conditions that a scenario waits for. The judge reads the same files again, 
 from collections import Counter
 from pathlib import Path
 
-from comesh.core.effects import LeaderChanged, RunTraced
+from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.ids import GroupId, NodeId
 from comesh.drivers.virtual.devices import Acted
 from comesh.lab.merging import ENDING
@@ -25,6 +25,8 @@ class Watch:
         self.acts: list[Acted] = []
         self.leads: list[tuple[int, GroupId, NodeId, int]] = []
         """When, which group, who began to serve it, and in which epoch."""
+        self.commits: dict[GroupId, list[int]] = {}
+        """When the entries of each group were committed."""
         self.lossy: set[GroupId] = set()
         """Groups that went on from an older state, and said so."""
 
@@ -37,13 +39,13 @@ class Watch:
         return self
 
     def firings_of(self, routine: str) -> list[str]:
-        return [run for run in self.fired if run.split("#")[0] == routine]
+        return [run for run in self.fired if run.split("#", maxsplit=1)[0] == routine]
 
     def _take(self, line: Line) -> None:
         match line.what:
             case DeviceActed():
                 self.acts.append(line.what.acted)
-            case Told(kind="RunTraced" | "LeaderChanged"):
+            case Told(kind="RunTraced" | "LeaderChanged" | "Committed"):
                 self._observe(line.at_us, NodeId(line.who), observation_of(line.what))
             case _:
                 pass
@@ -55,6 +57,8 @@ class Watch:
                 self.fired.setdefault(run, at_us)
             elif told.what in ENDS:
                 self.ended.setdefault(run, told.what if told.what == "finished" else told.detail)
+        elif isinstance(told, Committed):
+            self.commits.setdefault(told.group, []).append(at_us)
         elif isinstance(told, LeaderChanged):
             if told.state == "serving":
                 self.leads.append((at_us, told.group, node, told.config.epoch))

@@ -211,10 +211,7 @@ class Assembly:
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
-        return tuple(filter(None, (self.host.journal_trouble, late, *self.clock_notes())))
-
-    def clock_notes(self) -> tuple[str, ...]:
-        return () if self.clock.source == "own" else tuple(self.clock.notes)[-1:]
+        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble)))
 
     def _certain_wall_ms(self) -> float | None:
         """For dates of certificates; None: this node knows no time yet."""

@@ -205,6 +205,11 @@ class MeshClock:
         return self.source == "own"
 
     @property
+    def trouble(self) -> str:
+        """What a person should look after; empty: this machine's clock is set, and agrees with the others."""
+        return self.notes[-1] if self.notes and (self.source != "own" or self._is_far) else ""
+
+    @property
     def waiting(self) -> bool:
         """Whether it is worth waiting for the mesh before anything is done by the wall clock."""
         self.wall_ms()

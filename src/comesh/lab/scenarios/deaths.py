@@ -36,8 +36,7 @@ def leaders_die(stage: Stage) -> None:
             play.kill(*victims)
             _take_over(play, victims, (routines, devices))
             play.ends(*runs)
-            play.goes_on("tick")
-            play.goes_on("tock")
+            play.goes_on("tick", "tock")
             _guard_fired(play, opened_us)
 
 
@@ -47,7 +46,7 @@ def f_nodes_die(stage: Stage) -> None:
         for victim in play.mesh.nodes if stage.long else play.mesh.nodes[:2]:
             run = play.fire("across")
             play.kill(victim)
-            play.until("every group is served without it", lambda: _all_served(play))
+            play.until("every group is served without it", play.all_served)
             play.ends(run)
             play.goes_on("tick")
             play.restart(victim)
@@ -55,22 +54,18 @@ def f_nodes_die(stage: Stage) -> None:
 
 
 def a_power_domain_dies(stage: Stage) -> None:
-    """A power domain has at most f members of any group: when it goes dark, and loses what it had not flushed,
-    every group is served by the others; and it comes back."""
+    """A power domain has at most f members of any group: when it goes dark, and loses what it had not
+    flushed, every group is served by the others; and it comes back."""
     with stage.mesh(five_rooms(domains="aabbc")) as play:
         for domain in (("n1", "n2"), ("n3", "n4")) if stage.long else (("n1", "n2"),):
             run = play.fire("across", node="n5")
             lost_bytes = play.mesh.lose_power(*domain)
             play.say(f"dark: {', '.join(domain)} ({lost_bytes} bytes lost)")
-            play.until("every group is served without them", lambda: _all_served(play))
+            play.until("every group is served without them", play.all_served)
             play.ends(run)
             play.goes_on("tick")
             play.restart(*domain)
             play.until("the mesh is whole", play.is_whole)
-
-
-def _all_served(play: Play) -> bool:
-    return set(play.mesh.leaders()) == set(play.program.plan.genesis)
 
 
 def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[str]:

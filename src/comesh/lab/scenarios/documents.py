@@ -1,4 +1,4 @@
-"""The deployments that scenarios run: small, quick to react, with conflicts, timers and things done once only."""
+"""The deployments that scenarios run: small, quick to react, with conflicts, timers and things done once."""
 
 from comesh.lab.shapes import Shape, paper_places
 

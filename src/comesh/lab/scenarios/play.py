@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.values import Value
@@ -52,11 +52,19 @@ class Stage:
 
     @contextmanager
     def mesh(
-        self, text: str, *, relayed: bool = False, links: Links = None, nodes: Iterable[str] | None = None
+        self,
+        text: str,
+        *,
+        relayed: bool = False,
+        links: Links = None,
+        nodes: Iterable[str] | None = None,
+        may_lose: bool = False,
+        **options: Any,
     ) -> Iterator["Play"]:
         """The mesh of a document, ready; judged when the scenario is through.
 
-        relayed: links can be broken. nodes: those that are started; left out: all of them.
+        relayed: links can be broken. nodes: those that are started; left out: all of them. may_lose: reported
+        losses are no failure. options: of all nodes (`runtime/options.py`).
         """
         where = self.directory / f"mesh{len(self.verdicts) + 1}"
         where.mkdir(parents=True)
@@ -64,12 +72,16 @@ class Stage:
         document.write_text(text)
         with Mesh(document, where, links=ProxyThread(seed=self.seed) if relayed else links) as mesh:
             play = Play(self, mesh)
+            mesh.started_with = {node: dict(options) for node in mesh.nodes}
             mesh.start_devices(("--record", str(mesh.recordings / "devices.rec"), "--still", "--quiet"))
             play.begin(tuple(nodes or mesh.nodes))
             yield play
             quiet = play.settle()
-        self.verdicts.append(mesh.judge(quiet))
-        self.say(str(self.verdicts[-1]))
+        verdict = mesh.judge(quiet)
+        self.verdicts.append(verdict)
+        self.say(str(verdict))
+        if verdict.losses and not may_lose:
+            raise MeshError("something was lost, and nothing may be")
 
 
 class Play:
@@ -129,7 +141,25 @@ class Play:
 
     def is_whole(self) -> bool:
         """Who runs is ready and knows who runs, and every group is served."""
-        return self.mesh.is_ready() and set(self.mesh.leaders()) == set(self.program.plan.genesis)
+        return self.mesh.is_ready() and self.all_served()
+
+    def all_served(self) -> bool:
+        return set(self.mesh.leaders()) == set(self.program.plan.genesis)
+
+    def all_seated(self) -> bool:
+        """Every member of every group, as its leader has them, sits there and has its state."""
+        statuses = self.mesh.statuses()
+        seats = {
+            (status.node, one.group, one.number): one.role
+            for status in statuses.values()
+            for one in status.groups
+        }
+        led = [one for status in statuses.values() for one in status.groups if one.serves]
+        return self.is_whole() and all(
+            seats.get((node, one.group, one.number), "") not in ("", "recovering")
+            for one in led
+            for node in one.members
+        )
 
     def group_of(self, name: str) -> GroupId:
         """Of a routine or a device."""
@@ -149,6 +179,15 @@ class Play:
 
         self.mesh.wait_for(one_serves, f"{group} has a leader other than {not_these}", bound_s=BOUND_S)
         return found[0]
+
+    def servers(self, group: str) -> set[str]:
+        """All who say that they serve it."""
+        return {
+            status.node
+            for status in self.mesh.statuses().values()
+            for one in status.groups
+            if one.group == group and one.serves
+        }
 
     def two_leaders(self, one: str, other: str) -> tuple[str, str]:
         """Of two groups: different nodes. If one leads both it leaves, and comes back."""
@@ -180,7 +219,7 @@ class Play:
         return next((one for one in seen if one.device == name), None)
 
     def live(self, run: str) -> RunSeen | None:
-        seen = self.routine(run.split("#")[0])
+        seen = self.routine(run.split("#", maxsplit=1)[0])
         return seen.live if seen is not None and seen.live is not None and seen.live.run == run else None
 
     def stage_of(self, run: str) -> str:
@@ -189,7 +228,7 @@ class Play:
 
     def is_forgotten(self, run: str) -> bool:
         """Its group serves, and has neither this run nor any that waits: its end was told by nobody."""
-        seen = self.routine(run.split("#")[0])
+        seen = self.routine(run.split("#", maxsplit=1)[0])
         return seen is not None and (seen.live is None or seen.live.run != run) and seen.waiting == 0
 
     # -- doing -------------------------------------------------------------------------------------------
@@ -211,6 +250,13 @@ class Play:
             self.mesh.start(node)
         self.say(f"started again: {', '.join(nodes)}")
 
+    def executes(self, run: str) -> None:
+        """Wait until it does, or has ended already."""
+        self.until(
+            f"{run} executes",
+            lambda: self.stage_of(run) == "EXECUTING" or run in self.watch.look().ended,
+        )
+
     def ends(self, *runs: str, bound_s: float = BOUND_S) -> None:
         """Wait for the ends of runs, and say how."""
         self.mesh.wait_for(
@@ -218,15 +264,19 @@ class Play:
             f"the end of {', '.join(runs)}",
             bound_s=bound_s,
         )
+        self.watch.look()
         for run in runs:
-            self.say(f"{run}: {self.watch.ended.get(run, 'ended; who knew how was killed')}")
+            self.say(f"{run}: {self.watch.ended.get(run, 'ended, and who knew how is no more')}")
 
-    def goes_on(self, routine: str, more: int = 2) -> None:
-        """A routine fires again, so many times."""
-        before = len(self.watch.look().firings_of(routine))
+    def goes_on(self, *routines: str, more: int = 2) -> None:
+        """Routines fire again, each so many times."""
+        self.watch.look()
+        before = {routine: len(self.watch.firings_of(routine)) for routine in routines}
         self.until(
-            f"{routine} fired {more} times more",
-            lambda: len(self.watch.look().firings_of(routine)) >= before + more,
+            f"{' and '.join(routines)} fired {more} times more",
+            lambda: all(
+                len(self.watch.look().firings_of(one)) >= count + more for one, count in before.items()
+            ),
         )
 
     def set_reading(self, device: str, reading: str, value: Value) -> None:

@@ -1,0 +1,99 @@
+"""Partitions in two and in three, healed. Sides are chosen so that they matter to who looks after what."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Final
+
+from comesh.lab.mesh import MeshError
+from comesh.lab.scenarios.documents import five_rooms
+from comesh.lab.scenarios.play import Play, Stage
+
+QUICK_S: Final = 3.0
+LONG_S: Final = 20.0
+"""So long that nodes of other sides are taken for dead, and replaced."""
+
+Sides = tuple[frozenset[str], ...]
+
+
+def parted_in_two(stage: Stage) -> None:
+    """Per group only the side with f+1 of its config acts. A run that spans the sides waits, then goes on or
+    ends with a reason."""
+    with stage.mesh(five_rooms(), relayed=True) as play:
+        for _ in range(2 if stage.long else 1):
+            _part(play, 2, spans=True)
+
+
+def parted_in_three(stage: Stage) -> None:
+    """A group of which no side has f+1 is served by nobody, and goes on when it is healed."""
+    with stage.mesh(five_rooms(), relayed=True) as play:
+        for _ in range(2 if stage.long else 1):
+            _part(play, 3, spans=False)
+
+
+def _part(play: Play, count: int, *, spans: bool) -> None:
+    routines, devices = play.group_of("across"), play.group_of("west1")
+    members = {group: play.members(group) for group in (routines, devices)}
+    sides = _sides(play.mesh.nodes, members[routines], members[devices], count, spans=spans)
+    before = play.fire("across")
+    play.part(*sides)
+    began = time.monotonic()
+    acting = {group: _quorum(sides, of) for group, of in members.items()}
+    for group, side in acting.items():
+        _wait_until_only(play, group, side)
+    leader = next(iter(play.servers(routines)))
+    run = play.fire("across", node=leader)
+    lasts_s = LONG_S if play.stage.long else QUICK_S
+
+    def over() -> bool:
+        for group, side in acting.items():
+            if not play.servers(group) <= side:
+                raise MeshError(f"{play.servers(group)} serve {group}, but only {set(side)} may")
+        return time.monotonic() - began > lasts_s
+
+    play.until(f"that stayed so for {lasts_s:g} s", over)
+    ended = play.watch.look().ended
+    play.must(
+        f"{run} waits or failed with a reason: {ended.get(run, 'it waits')}",
+        ended.get(run) not in ("finished", ""),
+    )
+    play.heal()
+    play.ends(before, run)
+    play.until("the mesh is whole", play.is_whole)
+    play.goes_on("tick", "tock")
+
+
+def _wait_until_only(play: Play, group: str, side: frozenset[str]) -> None:
+    """One of them serves it; of nobody, nobody does."""
+
+    def is_so() -> bool:
+        servers = play.servers(group)
+        return servers <= side and len(servers) == bool(side)
+
+    who = f"only one of {', '.join(sorted(side))}" if side else "nobody"
+    play.until(f"{who} serves {group}", is_so)
+
+
+def _quorum(sides: Sides, members: Sequence[str]) -> frozenset[str]:
+    """The side with a majority of these; empty: none has."""
+    return next((side for side in sides if 2 * len(side & set(members)) > len(members)), frozenset())
+
+
+def _sides(
+    nodes: Sequence[str], one: Sequence[str], other: Sequence[str], count: int, *, spans: bool
+) -> Sides:
+    """In which one group can act, and the other on another side (spans) or nowhere."""
+    for sides in _all_sides(nodes, count):
+        here, there = _quorum(sides, one), _quorum(sides, other)
+        if here and here != there and bool(there) == spans:
+            return sides
+    raise MeshError(f"no {count} sides part {', '.join(one)} from {', '.join(other)}")
+
+
+def _all_sides(nodes: Sequence[str], count: int) -> Iterator[Sides]:
+    for numbers in product(range(count), repeat=len(nodes)):
+        if len(set(numbers)) == count:
+            yield tuple(
+                frozenset(node for node, number in zip(nodes, numbers, strict=True) if number == side)
+                for side in range(count)
+            )
