@@ -30,7 +30,7 @@ from comesh.runtime.view import News
 OFFICE: Final = Path(__file__).parent / "office.yaml"
 LOOK_S: Final = 0.2
 REST_S: Final = 2.0
-"""Between chapters."""
+"""Between chapters, where a person looks on."""
 FIRST_READINGS: Final = (
     ("outside", "wind", 4.0),
     ("reception_motion", "active", False),
@@ -149,7 +149,7 @@ class Stage:
             self._look()
         self.kept += 1
         self._say(f"  {chapter.promise} ({time.monotonic() - began:.1f} s)", "green")
-        rests = time.monotonic() + REST_S
+        rests = time.monotonic() + (REST_S if out.is_terminal else 0.0)
         while time.monotonic() < rests:
             self._look()
 

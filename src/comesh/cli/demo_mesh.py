@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from comesh.cli.status import groups_of
+from comesh.core.group.roles import Role
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.values import Value
@@ -27,6 +28,8 @@ from comesh.runtime.view import DeviceSeen, GroupSeen, News, NodeStatus, Routine
 ASK_EVERY_S: Final = 0.3
 MOST_NEWS: Final = 2000
 ENDS: Final = ("finished", "failed", "dropped")
+SEATLESS: Final = ("", Role.INVITED, Role.RECOVERING)
+"""Roles of a node that cannot help its group to go on yet."""
 
 
 class DemoMesh:
@@ -135,6 +138,18 @@ class DemoMesh:
 
     def all_serve(self) -> bool:
         return bool(self._groups) and all(self.serves(group) for group in self._groups)
+
+    def all_whole(self) -> bool:
+        """Has every member of every group its seat? One that was away gets it with the group's next config,
+        and until then the group can lose one less."""
+        statuses = self.statuses()
+        for group, now in self._groups.items():
+            for node in now.members:
+                said = statuses[node].groups if node in statuses else ()
+                own = [seen for seen in said if seen.group == group]
+                if not own or own[0].number < now.number or own[0].role in SEATLESS:
+                    return False
+        return True
 
     def can_serve(self, group: GroupId, lost: Collection[str]) -> bool:
         """Does it keep a majority of its members without these?"""

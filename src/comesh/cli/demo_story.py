@@ -198,9 +198,14 @@ def _return(mesh: DemoMesh, says: str, nodes: Collection[str]) -> Chapter:
     return Chapter(
         says,
         start,
-        "all nodes know of each other again, and every group is served",
-        lambda: len(mesh.running()) == len(mesh.local.nodes) and mesh.agrees() and mesh.all_serve(),
-        BACK_S + mesh.program.settings.cold_wait_ms / 1000,
+        "all nodes know of each other again, every group is served, and has all of its members",
+        lambda: (
+            len(mesh.running()) == len(mesh.local.nodes)
+            and mesh.agrees()
+            and mesh.all_serve()
+            and mesh.all_whole()
+        ),
+        BACK_S + (mesh.program.settings.cold_wait_ms + mesh.program.settings.epoch_ms) / 1000,
     )
 
 
