@@ -17,3 +17,32 @@ def locks_document(devices: int, *, nodes: int = 3, lease: str = "1s") -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def firing_document(buttons: int, *, clusters: int = 1, lease: str = "1s") -> str:
+    """Buttons, each of which switches five lamps of its own, one after the other; k=3, everything near.
+
+    clusters 5: the lamps of a button stand in five clusters, far apart.
+    """
+    lines = [
+        "name: firings",
+        f"settings: {{f: 1, epoch: 1h, lease: {lease}, hop: 1ms, locks: {{strategy: sequential}},",
+        f"  selection: {{cluster_size: {6 * buttons if clusters == 1 else 2 * buttons}}}}}",
+        "nodes:",
+        *(f"  n{number}: {{place: [{number}m, 0m]}}" for number in range(1, 4)),
+        "devices:",
+    ]
+    for button in range(buttons):
+        lines.append(
+            f"  b{button}: {{place: [0m, {button % 10}m], event: true, readings: {{press: [single, long]}}}}"
+        )
+        lines += [
+            f"  l{button}_{lamp}: {{place: [{1 + lamp if clusters == 1 else 100 * lamp}m, {button % 10}m], "
+            "readings: {on: bool}, commands: {set: {argument: bool, sets: on}}}"
+            for lamp in range(5)
+        ]
+    lines.append("routines:")
+    for button in range(buttons):
+        steps = ", ".join(f"{{device: l{button}_{lamp}, command: set, argument: true}}" for lamp in range(5))
+        lines.append(f"  r{button}: {{on_event: b{button}.press == 'single', do: [{steps}]}}")
+    return "\n".join(lines) + "\n"

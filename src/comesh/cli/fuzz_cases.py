@@ -70,7 +70,8 @@ def _routine(routine: RoutineProgram) -> str:
         case _:
             trigger = "by hand"
     steps = ", ".join(
-        f"{step.device} {step.command}{' (best effort)' if step.best_effort else ''}"
+        f"{'with ' if step.together else ''}{step.device} {step.command}"
+        f"{' (best effort)' if step.best_effort else ''}"
         for step in routine.steps
     )
     return f"{routine.id}: {routine.strategy}, {trigger}: {steps}"

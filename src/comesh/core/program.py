@@ -92,6 +92,8 @@ class StepProgram(msgspec.Struct, frozen=True, kw_only=True):
     best_effort: bool = False
     idempotent: bool = True
     expects: dict[str, Value] | None = None
+    together: bool = False
+    """At once with the command before it, and with what that is at once with."""
 
 
 class RoutineProgram(msgspec.Struct, frozen=True, kw_only=True):

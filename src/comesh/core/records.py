@@ -214,6 +214,8 @@ class RunStep(msgspec.Struct, frozen=True, array_like=True):
     best_effort: bool = False
     idempotent: bool = True
     expects: dict[str, Value] | None = None
+    together: bool = False
+    """It does not wait for the command before it."""
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):

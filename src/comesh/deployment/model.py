@@ -150,6 +150,9 @@ class Step(DocumentModel):
     best_effort: Flag = Field(
         default=False, description="The run goes on if this fails; otherwise it must work."
     )
+    together: Flag = Field(
+        default=False, description="At once with the command before it, instead of after that is done."
+    )
 
 
 class Routine(DocumentModel):

@@ -176,6 +176,7 @@ def _step(step: Step, device: Device, command_timeout_ms: int) -> StepProgram:
         # The document's timeout of a step covers what the step takes; that of the settings comes on top.
         timeout_ms=float(takes_ms + command_timeout_ms if step.timeout_ms is None else step.timeout_ms),
         best_effort=step.best_effort,
+        together=step.together,
         idempotent=command.idempotent,
         expects=_expects(command, argument, device.readings),
     )

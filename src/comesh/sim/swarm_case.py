@@ -230,12 +230,20 @@ def _step(device: DeviceId, specs: dict[DeviceId, DeviceSpec], draws: Draws) -> 
     )
 
 
+def _together(steps: tuple[StepProgram, ...], draws: Draws) -> tuple[StepProgram, ...]:
+    """In some routines, some commands do not wait for the one before."""
+    if not draws.chance(0.3):
+        return steps
+    return steps[:1] + tuple(msgspec.structs.replace(one, together=draws.chance(0.7)) for one in steps[1:])
+
+
 def _routine(
     number: int, birth: int, devices: Sequence[DeviceId], specs: dict[DeviceId, DeviceSpec], seed: int
 ) -> RoutineProgram:
     draws = stream(seed, f"group swarm routine {number}")
     few = devices[: max(2, len(devices) // 2)] if draws.chance(0.5) else devices
     steps = tuple(_step(device, specs, draws) for device in draws.sample(few, 1 + draws.below(4)))
+    steps = _together(steps, stream(seed, f"group swarm routine {number} together"))
     routine = RoutineProgram(
         id=RoutineId(f"r{number}"),
         birth=birth,

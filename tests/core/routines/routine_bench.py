@@ -76,8 +76,10 @@ def is_true(device: str, reading: str = "on") -> Predicate:
     return Clause([(device, reading)], truth)
 
 
-def command(device: str, *, best_effort: bool = False) -> StepProgram:
-    return StepProgram(device=DeviceId(device), command="set", argument=True, best_effort=best_effort)
+def command(device: str, *, best_effort: bool = False, together: bool = False) -> StepProgram:
+    return StepProgram(
+        device=DeviceId(device), command="set", argument=True, best_effort=best_effort, together=together
+    )
 
 
 def routine(

@@ -405,6 +405,62 @@ def test_must_fails_and_best_effort_goes_on(outcome: Outcome) -> None:
     assert bench.ended == "b2: set: no answer"
 
 
+def _together(*, best_effort: bool = False) -> RoutineProgram:
+    """b1 and b2 at once, then d1, with which a second command to b2 goes."""
+    return routine(
+        steps=(
+            command("b1"),
+            command("b2", together=True, best_effort=best_effort),
+            command("d1"),
+            command("b2", together=True),
+        )
+    )
+
+
+def test_commands_together_go_at_once_and_the_next_waits_for_all_of_them() -> None:
+    bench = executing_together(_together())
+    assert commanded(bench) == [("b1", 0), ("b2", 1)]
+    bench.outcome(1)
+    assert bench.run().progress == () and commanded(bench) == []
+    bench.outcome(1)
+    bench.outcome(0)
+    assert len(bench.run().progress) == 2
+    assert commanded(bench) == [("d1", 2), ("b2", 3)]
+    bench.outcome(3)
+    bench.outcome(2)
+    assert bench.stage is Stage.RELEASING_LOCKS and bench.run().reason == ""
+
+
+def test_a_result_that_came_early_is_not_committed_and_comes_again() -> None:
+    bench = executing_together(_together())
+    bench.outcome(1)
+    bench.wait(1200)
+    assert sorted(commanded(bench)) == [("b1", 0), ("b1", 0), ("b2", 1), ("b2", 1)]
+
+
+@pytest.mark.parametrize("best_effort", [True, False])
+def test_one_of_several_together_fails(best_effort: bool) -> None:
+    bench = executing_together(_together(best_effort=best_effort))
+    bench.outcome(1, Outcome.FAILED, "jammed")
+    assert bench.stage is Stage.EXECUTING
+    bench.outcome(0)
+    assert (bench.run().reason == "") == best_effort
+
+
+def test_a_device_that_is_named_twice_is_commanded_once_at_a_time() -> None:
+    made = routine(steps=(command("b1"), command("b1", together=True)))
+    bench = executing_together(made)
+    assert commanded(bench) == [("b1", 0)]
+
+
+def executing_together(made: RoutineProgram) -> Bench:
+    """A run that has its locks and has just sent its first commands."""
+    bench = fire(Bench(program(made)))
+    bench.grant(*dict.fromkeys(step.device for step in bench.run().steps))
+    assert bench.stage is Stage.EXECUTING
+    return bench
+
+
 def test_a_refusal_of_the_leader_before_is_none_of_this_one() -> None:
     bench = executing("b1")
     old = bench.serving.fence

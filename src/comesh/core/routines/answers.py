@@ -19,7 +19,7 @@ from comesh.core.records import (
 )
 from comesh.core.routines.ledger import live_run, trace
 from comesh.core.routines.locks import acknowledged, groups_of, maybe_asked
-from comesh.core.routines.runs import Runs
+from comesh.core.routines.runs import Runs, under_way
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
 from comesh.core.step import Step
@@ -47,6 +47,7 @@ class Answers:
         self._runs = runs
         self._serving = runs.serving
         self._overtaken: dict[RoutineId, tuple[RunId, int]] = {}
+        self._early: dict[RoutineId, tuple[RunId, int, dict[int, StepResult]]] = {}
         self._queued: dict[RoutineId, tuple[RunId, int, frozenset[DeviceId]]] = {}
         """Of which devices it was told that the run waits for them, in this attempt."""
 
@@ -218,7 +219,10 @@ class Answers:
         if run is None or run.stage is not Stage.EXECUTING or body.attempt != run.attempt:
             return
         outcome, number = body.state.outcome, body.state.step
-        if outcome is None or number != len(run.progress) or run.run.routine in self._runs.confirmations:
+        if outcome is None or run.run.routine in self._runs.confirmations or number not in under_way(run):
+            return
+        early = self._early_results(run)
+        if number in early:
             return
         if outcome is Outcome.REFUSED and (
             body.fence != self._serving.fence or self._is_hearsay(letter, run, body.device)
@@ -226,9 +230,23 @@ class Answers:
             return  # It was the leader before that was refused, or one that refuses without knowing.
         detail = f": {body.state.detail}" if body.state.detail else ""
         trace(self._serving, run.run, "outcome", f"step {number}: {body.device} {outcome}{detail}")
-        run = replace(run, progress=(*run.progress, StepResult(outcome, body.state.detail)))
-        self._serving.put(run)
-        self._runs.advance(run, step)
+        early[number] = StepResult(outcome, body.state.detail)
+        progress = list(run.progress)
+        while len(progress) in early:
+            progress.append(early.pop(len(progress)))
+        if len(progress) > len(run.progress):
+            run = replace(run, progress=tuple(progress))
+            self._serving.put(run)
+            self._runs.advance(run, step)
+
+    def _early_results(self, run: RunRecord) -> dict[int, StepResult]:
+        """Of steps that go together with one that has no result yet. They are not committed: their devices
+        keep them for as long as the run holds the locks, and tell them to the next leader."""
+        owner, attempt, early = self._early.get(run.run.routine, (run.run, run.attempt, {}))
+        if (owner, attempt) != (run.run, run.attempt):
+            early = {}
+        self._early[run.run.routine] = (run.run, run.attempt, early)
+        return early
 
     # -- questions ---------------------------------------------------------------------------------------
 

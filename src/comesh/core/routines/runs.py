@@ -97,6 +97,7 @@ class Runs:
                 best_effort=one.best_effort,
                 idempotent=one.idempotent,
                 expects=one.expects,
+                together=one.together,
             )
             for one in routine.steps
         )
@@ -302,7 +303,7 @@ class Runs:
             case Stage.ACQUIRING_LOCKS:
                 return wanted if run.run.routine in self._resting else wanted + self._lock_requests(run)
             case Stage.EXECUTING:
-                return [*wanted, self._command(run)]
+                return [*wanted, *(self._command(run, number) for number in under_way(run))]
             case Stage.RELEASING_LOCKS:
                 return wanted
             case _:
@@ -341,8 +342,7 @@ class Runs:
             for group, members in by_group(run, devices)
         ]
 
-    def _command(self, run: RunRecord) -> Errand:
-        number = len(run.progress)
+    def _command(self, run: RunRecord, number: int) -> Errand:
         one = run.steps[number]
         argument = "" if one.argument is None else f" {one.argument}"
         return Errand(
@@ -364,11 +364,23 @@ class Runs:
         )
 
 
+def under_way(run: RunRecord) -> range:
+    """The steps that are due: the first without a result, and those that go together with it. A device is
+    commanded once at a time."""
+    first = last = len(run.progress)
+    devices = {run.steps[first].device}
+    while last + 1 < len(run.steps):
+        following = run.steps[last + 1]
+        if not following.together or following.device in devices:
+            break
+        devices.add(following.device)
+        last += 1
+    return range(first, last + 1)
+
+
 def _failure(run: RunRecord) -> str:
-    """Why the last step makes the run fail; empty: it does not."""
-    if not run.progress:
-        return ""
-    last, one = run.progress[-1], run.steps[len(run.progress) - 1]
-    if one.best_effort or last.outcome is Outcome.DONE:
-        return ""
-    return f"{one.device}: {one.command}: {last.detail or last.outcome}"
+    """Why a step makes the run fail; empty: none does."""
+    for result, one in zip(run.progress, run.steps, strict=False):
+        if not one.best_effort and result.outcome is not Outcome.DONE:
+            return f"{one.device}: {one.command}: {result.detail or result.outcome}"
+    return ""

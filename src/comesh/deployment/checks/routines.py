@@ -43,6 +43,23 @@ def steps_fit(draft: Draft) -> Iterator[Complaint]:
             path: Path = ("routines", routine_id, "do", index)
             if draft.sound(*path):
                 yield from _step_fits(draft, routine, step, path)
+        yield from _together_fits(routine, ("routines", routine_id, "do"))
+
+
+def _together_fits(routine: Routine, path: Path) -> Iterator[Complaint]:
+    """One device does one thing at a time."""
+    busy: set[str] = set()
+    for index, step in enumerate(routine.do):
+        if not step.together:
+            busy = {step.device}
+            continue
+        if index == 0:
+            what = "the first command has none before it to go together with"
+            yield complain(*path, index, "together", what=what, fix="remove together")
+        elif step.device in busy:
+            what = f"{quote(step.device)} is told two things at once"
+            yield complain(*path, index, "together", what=what, fix="remove together, or one of the commands")
+        busy.add(step.device)
 
 
 def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterator[Complaint]:

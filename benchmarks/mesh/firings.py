@@ -1,0 +1,117 @@
+"""A firing of five devices: from the press of a button to the last of five commands, between real nodes.
+
+The devices run in this process, which so knows when a button was pressed and when each lamp acted. A press comes
+when the last run of its routine is over: one button for the time of a firing, twenty for as many as go through.
+"""
+
+import asyncio
+import time
+
+from peers.results import Result, result
+
+from comesh.core.ids import DeviceId
+from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.drivers.virtual.server import DevicesServer
+from comesh.runtime.client import Client, NoAnswerError
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.view import NodeStatus
+
+from mesh.documents import firing_document
+from mesh.locks import mesh_of
+
+READY_S = 30.0
+REST_S = 0.003
+"""From the last act to the next press: the run ends and gives its locks back meanwhile."""
+
+
+class Pressing:
+    """Presses buttons and notes how long the lamps took."""
+
+    def __init__(self, mesh: LocalMesh, buttons: int) -> None:
+        assert mesh.devices_at is not None
+        self.times_ms: list[float] = []
+        self.counting = False
+        self._buttons = buttons
+        self._pressed_ms: dict[int, float] = {}
+        self._over = False
+        self._server = DevicesServer(
+            mesh.deployment,
+            sorted(mesh.deployment.devices),
+            seed=1,
+            now_ms=lambda: 1000 * time.perf_counter(),
+            record=self._on_entry,
+            still=True,
+        )
+
+    async def open(self, host: str, port: int) -> None:
+        await self._server.open(host, port)
+
+    def close(self) -> None:
+        self._over = True
+        self._server.close()
+
+    def begin(self) -> None:
+        for button in range(self._buttons):
+            self._press(button)
+
+    def _press(self, button: int) -> None:
+        if not self._over:
+            self._pressed_ms[button] = 1000 * time.perf_counter()
+            self._server.living(DeviceId(f"b{button}")).press({"press": "single"})
+
+    def _on_entry(self, entry: Acted | Pressed) -> None:
+        if not isinstance(entry, Acted) or not entry.device.endswith("_4"):
+            return
+        button = int(entry.device[1:].split("_")[0])
+        began_ms = self._pressed_ms.pop(button, None)
+        if began_ms is not None and self.counting:
+            self.times_ms.append(1000 * time.perf_counter() - began_ms)
+        asyncio.get_running_loop().call_later(REST_S, self._press, button)
+
+
+def is_ready(mesh: LocalMesh, node: str) -> bool:
+    try:
+        with Client(mesh.data_of(node), within_s=2.0) as client:
+            return client.ask(NodeStatus, "status").ready
+    except NoAnswerError:
+        return False
+
+
+async def press(mesh: LocalMesh, buttons: int, seconds: float) -> Pressing:
+    pressing = Pressing(mesh, buttons)
+    assert mesh.devices_at is not None
+    await pressing.open(*mesh.devices_at)
+    for node in mesh.nodes:
+        mesh.start(node)
+    loop = asyncio.get_running_loop()
+    for node in mesh.nodes:
+        ends = time.monotonic() + READY_S
+        while not await loop.run_in_executor(None, is_ready, mesh, node):
+            if time.monotonic() > ends:
+                raise TimeoutError(f"{node} did not get ready")
+    pressing.begin()
+    await asyncio.sleep(3.0)
+    pressing.counting = True
+    await asyncio.sleep(seconds)
+    pressing.close()
+    return pressing
+
+
+def measure(buttons: int, seconds: float = 10.0, clusters: int = 1) -> Result:
+    text = firing_document(buttons, clusters=clusters)
+    with mesh_of(text) as mesh:
+        pressing = asyncio.run(press(mesh, buttons, seconds))
+    at_once = f", {buttons} at once" if buttons > 1 else ""
+    where = "one cluster" if clusters == 1 else f"{clusters} clusters"
+    return result(
+        f"CoMesh, firing of five devices in {where}, one after the other{at_once}",
+        "ms",
+        pressing.times_ms,
+        seconds,
+    )
+
+
+if __name__ == "__main__":
+    print(measure(1))
+    print(measure(20))
+    print(measure(1, clusters=5))
