@@ -33,6 +33,7 @@ COMMANDS = (
     "service",
     "sim",
     "fuzz",
+    "lab",
     "schema",
 )
 

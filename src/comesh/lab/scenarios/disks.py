@@ -1,4 +1,4 @@
-"""Disks that are full, torn, spoiled or empty, and a clock that is wrong: the node says so, the mesh goes on."""
+"""Full, torn, spoiled and empty disks, and a clock that is wrong: the node says so, and the mesh goes on."""
 
 from typing import Final
 
@@ -70,7 +70,7 @@ def a_journal_is_spoiled(stage: Stage) -> None:
 def a_clock_is_wrong(stage: Stage) -> None:
     """A node whose clock is an hour off says so. It may lead: what is periodic fires on, under it and under
     who comes after it, and nothing fires for each second of an hour that did not pass."""
-    with stage.mesh(five_rooms(epoch="20s")) as play:
+    with stage.mesh(five_rooms(epoch="20s" if stage.long else "5s")) as play:
         victim = play.leader(play.group_of("tick"))
         play.mesh.terminate(victim)
         play.mesh.start(victim, clock_offset_ms=HOUR_MS)

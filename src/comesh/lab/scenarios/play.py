@@ -30,7 +30,7 @@ from comesh.runtime.view import DeviceSeen, RoutineSeen, RunSeen
 
 BOUND_S: Final = 60.0
 """How long anything that must happen may take, on a machine that others use too."""
-QUICK_QUIET_S: Final = 8.0
+QUICK_QUIET_S: Final = 6.0
 LONG_QUIET_S: Final = 20.0
 """Of the quiet phase: what waits must go on within it."""
 MOST_SPREADS: Final = 6
@@ -70,16 +70,20 @@ class Stage:
         where.mkdir(parents=True)
         document = where / "document.yaml"
         document.write_text(text)
-        with Mesh(document, where, links=ProxyThread(seed=self.seed) if relayed else links) as mesh:
-            play = Play(self, mesh)
-            mesh.started_with = {node: dict(options) for node in mesh.nodes}
-            mesh.start_devices(("--record", str(mesh.recordings / "devices.rec"), "--still", "--quiet"))
-            play.begin(tuple(nodes or mesh.nodes))
-            yield play
-            quiet = play.settle()
-        verdict = mesh.judge(quiet)
-        self.verdicts.append(verdict)
-        self.say(str(verdict))
+        quiet: Quiet | None = None
+        mesh = Mesh(document, where, links=ProxyThread(seed=self.seed) if relayed else links)
+        try:
+            with mesh:
+                play = Play(self, mesh)
+                mesh.started_with = {node: dict(options) for node in mesh.nodes}
+                mesh.start_devices(("--record", str(mesh.recordings / "devices.rec"), "--still", "--quiet"))
+                play.begin(tuple(nodes or mesh.nodes))
+                yield play
+                quiet = play.settle()
+        finally:
+            verdict = mesh.judge(quiet)
+            self.verdicts.append(verdict)
+            self.say(str(verdict))
         if verdict.losses and not may_lose:
             raise MeshError("something was lost, and nothing may be")
 
