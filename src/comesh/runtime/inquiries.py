@@ -200,7 +200,7 @@ class Inquiries:
                 silent[node] = "no answer" if answer is None else "answers in another version"
         nodes = dict(sorted(nodes.items()))
         statuses = [one for one in nodes.values() if one is not None]
-        return Mesh(asked=own, nodes=nodes, silent=silent, trouble=_odd_documents(statuses))
+        return Mesh(asked=own, nodes=nodes, silent=silent, trouble=_odd_documents(own, statuses))
 
     async def _lines(self, ask: str, about: str) -> Lines:
         """From all nodes, in order of time."""
@@ -261,13 +261,14 @@ def other_document_words(own: NodeId, others: list[NodeId]) -> str:
     )
 
 
-def _odd_documents(statuses: Sequence[NodeStatus]) -> tuple[str, ...]:
-    """Of nodes that are at one version: who goes by another document than most."""
+def _odd_documents(own: NodeId, statuses: Sequence[NodeStatus]) -> tuple[str, ...]:
+    """Of nodes that are at one version: who goes by another document than most, or than the one asked."""
     found: list[str] = []
     for version in sorted({one.version for one in statuses}):
         same = [one for one in statuses if one.version == version]
         counts = Counter(one.document for one in same)
-        usual = max(sorted(counts), key=lambda document: counts[document])
+        asked = next((one.document for one in same if one.node == own), "")
+        usual = max(sorted(counts), key=lambda document: (counts[document], document == asked))
         odd = [one.node for one in same if one.document != usual]
         if odd:
             with_usual = next(one.node for one in same if one.document == usual)

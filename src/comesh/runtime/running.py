@@ -31,6 +31,10 @@ def run(text: str) -> int:
     except (DocumentError, CredentialsError, JournalError, TransportError) as wrong:
         sys.stderr.write(f"comesh: {options.name}: {wrong}\n")
         return COULD_NOT_RUN
+    except OSError as wrong:
+        where = f"{wrong.filename}: " if wrong.filename else ""
+        sys.stderr.write(f"comesh: {options.name}: {where}{wrong.strerror or wrong}\n")
+        return COULD_NOT_RUN
     return ENDED_ITSELF if why else WANTED
 
 

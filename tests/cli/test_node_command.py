@@ -1,0 +1,150 @@
+"""`comesh node` and `comesh service` as a person uses them: what is wrong is told."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from real_processes import SMALL, Running, comesh, comesh_process, free_ports, wait_for
+
+from comesh.runtime.addresses import listen_at
+from comesh.runtime.credentials import Authority
+
+ALONE = """
+settings: {f: 0, lease: 500ms, membership_period: 300ms}
+nodes:
+  n1: {place: [0m, 0m], address: "127.0.0.1:%d"}
+  n2: {place: [1m, 0m], address: "localhost:%d"}
+devices:
+  lamp: {place: [0m, 1m], readings: {on: bool}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """With keys of n1 and n2, and a document with addresses."""
+    authority = Authority.create(tmp_path / "keys")
+    for name in ("n1", "n2"):
+        authority.issue(name).write(tmp_path / "keys", name)
+    (tmp_path / "mesh.yaml").write_text(ALONE % tuple(free_ports(2)))
+    (tmp_path / "small.yaml").write_text(SMALL)
+    (tmp_path / "file").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["small.yaml", "--name", "n1"],
+            "n1, n2, n3 have no address, so nodes cannot find each other. Write it",
+        ),
+        (
+            ["small.yaml", "--name", "n1"],
+            'give it to every node with --addresses FILE, a JSON file such as\\n  {"n1"',
+        ),
+        (["mesh.yaml", "--name", "m1"], "mesh.yaml: there is no node 'm1'; known: n1, n2"),
+        (["mesh.yaml", "--name", "n1", "--data", "file"], "file cannot be the data directory (File exists)"),
+        (
+            ["mesh.yaml", "--name", "n1", "--keys", "none"],
+            "none/authority.crt is missing; copy it from where",
+        ),
+        (["none.yaml", "--name", "n1"], "none.yaml cannot be read (No such file or directory)"),
+        (["keys/n1.key", "--name", "n1"], "keys/n1.key:1:"),
+        (["mesh.yaml", "--name", "n1", "--record", "none/here"], "none/here: No such file or directory"),
+        (["mesh.yaml", "--name", "n1", "--listen", "192.0.2.1:7440"], "cannot listen on 192.0.2.1 port 7440"),
+    ],
+)
+def test_what_keeps_a_node_from_starting_is_told(
+    place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(place)
+    ended = comesh_process("node", *arguments)
+    assert ended.code == 2
+    assert "Traceback" not in ended.stderr
+    assert says in ended.stderr.replace("\n", "\\n")
+
+
+@pytest.mark.parametrize("book", ["nonsense", '{"n1": 7440}', '{"n1": "somewhere"}'])
+def test_an_address_file_that_is_none_is_told(place: Path, book: str) -> None:
+    (place / "book.json").write_text(book)
+    document = place / "small.yaml"
+    ended = comesh("node", document, "--name", "n1", "--addresses", place / "book.json")
+    assert ended.code == 2
+    assert 'it should be like {"n1": "10.0.0.1:7440"' in ended.stderr
+
+
+def test_nodes_by_hand_find_each_other_and_other_documents_are_noticed(place: Path) -> None:
+    (place / "other.yaml").write_text((place / "mesh.yaml").read_text().replace("1m, 0m", "5m, 0m"))
+    keys = ("--keys", place / "keys")
+    one, two = place / "data-1", place / "data-2"
+    with (
+        Running(
+            place / "1", "node", place / "mesh.yaml", "--name", "n1", "--data", one, *keys, "--init"
+        ) as first,
+        Running(
+            place / "2", "node", place / "other.yaml", "--name", "n2", "--data", two, *keys, "--init"
+        ) as second,
+    ):
+        wait_for(lambda: "n2 began with another document than n1" in first.said(), "n1 has noticed")
+        wait_for(lambda: "n1 began with another document than n2" in second.said(), "n2 has noticed")
+        shown = comesh("status", "--data", one)
+        assert shown.code == 1
+        assert "needs attention: n2 began with another document than n1" in shown.stdout
+        taken = comesh_process("node", place / "mesh.yaml", "--name", "n1", "--data", one, *keys)
+        assert taken.code == 2
+        assert f"process {first.process.pid} uses this directory" in taken.stderr
+        taken = comesh_process("node", place / "mesh.yaml", "--name", "n1", "--data", place / "data-3", *keys)
+        assert taken.code == 2
+        assert "Address already in use; is the port taken" in taken.stderr
+        assert first.end(signal.SIGTERM) == 0
+        assert "left the mesh, as asked" in first.said()
+        assert second.end(signal.SIGINT) == 0
+
+
+def test_a_first_start_that_is_none_is_told(place: Path) -> None:
+    data, keys = place / "data", place / "keys"
+    begin = ("node", place / "mesh.yaml", "--name", "n1", "--data", data, "--keys", keys)
+    with Running(place / "output", *begin) as replaced:
+        replaced.wait_until_it_says("stop it, remove this directory, and start every node with --init, once")
+    with Running(place / "output", *begin, "--init") as late:
+        late.wait_until_it_says("--init does nothing here")
+
+
+def test_all_families_that_are_needed_are_listened_on() -> None:
+    both = listen_at("n1", {"n1": (("10.0.0.1", 7440),), "n2": (("fd00::2", 7441),)})
+    assert both[0] == ("0.0.0.0", 7440)
+    assert both[1:] == ((("::", 7440),) if _has_ipv6() else ())
+    assert listen_at("n1", {"n1": (("10.0.0.1", 7440),), "n2": (("10.0.0.2", 7441),)}) == (("0.0.0.0", 7440),)
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as one:
+            one.bind(("::", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_service_has_what_its_node_needs(place: Path) -> None:
+    printed = comesh("service", place / "mesh.yaml", "--name", "n1", "--data", "/var/lib/my mesh")
+    assert printed.code == 0
+    unit = printed.stdout
+    assert f"node {place / 'mesh.yaml'} --name n1 --data '/var/lib/my mesh' --keys /etc/comesh/keys\n" in unit
+    assert "Type=notify" in unit
+    assert "TimeoutStartSec=infinity" in unit
+    assert "--init" not in unit[unit.index("[Unit]") :]
+    unknown = comesh("service", place / "mesh.yaml", "--name", "m1")
+    assert (unknown.code, "there is no node 'm1'; known: n1, n2" in unknown.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["status", "fire there", "trace", "watch"])
+def test_without_a_mesh_it_is_said_how_to_start_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(place)
+    ended = comesh(*command.split())
+    assert ended.code == 2
+    assert "start one with `comesh up FILE`, or say where with --data" in ended.stderr
+    assert "none is no directory" in comesh(*command.split(), "--data", "none").stderr
