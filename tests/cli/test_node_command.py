@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from real_processes import SMALL, Running, comesh, comesh_process, free_ports, w
 
 from comesh.runtime.addresses import listen_at
 from comesh.runtime.credentials import Authority
+from comesh.runtime.running import run
 
 ALONE = """
 settings: {f: 0, lease: 500ms, membership_period: 300ms}
@@ -51,18 +53,27 @@ def place(tmp_path: Path) -> Path:
         ),
         (["none.yaml", "--name", "n1"], "none.yaml cannot be read (No such file or directory)"),
         (["keys/n1.key", "--name", "n1"], "keys/n1.key:1:"),
-        (["mesh.yaml", "--name", "n1", "--record", "none/here"], "none/here: No such file or directory"),
-        (["mesh.yaml", "--name", "n1", "--listen", "192.0.2.1:7440"], "cannot listen on 192.0.2.1 port 7440"),
     ],
 )
 def test_what_keeps_a_node_from_starting_is_told(
     place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
+    """In this process, which takes a second less each."""
     monkeypatch.chdir(place)
-    ended = comesh_process("node", *arguments)
+    monkeypatch.setattr("os.execv", lambda _, command: sys.exit(run(command[-1])))
+    ended = comesh("node", *arguments)
     assert ended.code == 2
-    assert "Traceback" not in ended.stderr
     assert says in ended.stderr.replace("\n", "\\n")
+
+
+def test_what_the_system_refuses_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    for arguments, says in (
+        (("--record", "none/here"), "comesh: n1: none/here: No such file or directory\n"),
+        (("--listen", "192.0.2.1:7440"), "comesh: n1: cannot listen on 192.0.2.1 port 7440"),
+    ):
+        ended = comesh_process("node", "mesh.yaml", "--name", "n1", *arguments)
+        assert (ended.code, says in ended.stderr, "Traceback" in ended.stderr) == (2, True, False)
 
 
 @pytest.mark.parametrize("book", ["nonsense", '{"n1": 7440}', '{"n1": "somewhere"}'])
