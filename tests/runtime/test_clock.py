@@ -135,18 +135,42 @@ def test_a_large_step_back_is_made_and_said() -> None:
     assert mesh.notes[-1] == "the time went back by 3600 s"
 
 
-@pytest.mark.parametrize(("offset_ms", "way"), [(HOUR_MS, "3600 s ahead of"), (-HOUR_MS, "3600 s behind")])
-def test_a_clock_that_is_an_hour_off_is_reported_and_used(offset_ms: float, way: str) -> None:
+OFF = pytest.mark.parametrize(
+    ("offset_ms", "way"), [(HOUR_MS, "3600 s ahead of"), (-HOUR_MS, "3600 s behind")]
+)
+
+
+@OFF
+def test_a_clock_that_is_an_hour_off_is_reported_and_outvoted(offset_ms: float, way: str) -> None:
     times = Times()
     mesh = MeshClock(times.clock(offset_ms))
-    say(mesh, *[NOW_MS] * 5)
-    say(mesh, *[NOW_MS] * 5)
-    assert mesh.wall_ms() == NOW_MS + offset_ms
-    assert len(mesh.notes) == 1, "said once"
+    say(mesh, NOW_MS)
+    assert mesh.wall_ms() == NOW_MS + offset_ms, "one against one"
     assert f"{way} what 1 other nodes" in mesh.notes[0]
+    assert mesh.trouble == mesh.notes[0]
+    say(mesh, *[NOW_MS] * 5)
+    say(mesh, *[NOW_MS] * 5)
+    assert mesh.wall_ms() == NOW_MS
+    assert not mesh.valid, "others do not go by what it has from them"
+    assert f"{way} what most nodes say" in mesh.trouble
+    said = len(mesh.notes)
+    say(mesh, NOW_MS)
+    assert mesh.wall_ms() == NOW_MS
+    assert len(mesh.notes) == said, "said once"
     times.system_ms -= offset_ms
     say(mesh, NOW_MS)
     assert "agrees" in mesh.notes[-1]
+    assert mesh.wall_ms() == NOW_MS
+    assert mesh.valid
+    assert mesh.trouble == ""
+
+
+@OFF
+def test_nodes_that_do_not_agree_outvote_nobody(offset_ms: float, way: str) -> None:
+    mesh = MeshClock(Times().clock())
+    say(mesh, NOW_MS, NOW_MS, NOW_MS + offset_ms, NOW_MS + offset_ms)
+    assert mesh.wall_ms() == NOW_MS
+    assert mesh.valid
 
 
 def test_nodes_that_do_not_know_and_nonsense_are_counted() -> None:

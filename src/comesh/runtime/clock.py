@@ -7,7 +7,9 @@ document), and the wall time that this node last wrote down (`LastWall`).
 
 `MeshClock` is what the node goes by:
 
-1. the machine's clock, if it is valid, also when it is far from what the others say (which is reported);
+1. the machine's clock, if it is valid, unless most nodes agree on a time that is far from it: a node that is
+   an hour ahead would, while it leads, commit schedules for a time to come, and who leads after it would
+   wait for an hour. If they do not agree it goes by its own, and says that it is far from the others;
 2. else the median of what nodes with valid clocks say, once enough of them, or a while has passed and one;
 3. else the floor, counted on from the start. While it waits for the mesh `waiting` is true.
 
@@ -143,6 +145,10 @@ class MeshClock:
         self._mesh_offset_ms = 0.0
         self._given_ms = -math.inf
         self._is_far = False
+        self._why = ""
+        """What was said last of where the time comes from, and how far it is."""
+        self._is_outvoted = False
+        """Most nodes agree on a time that is far from this machine's."""
 
     # -- what others say ---------------------------------------------------------------------------------
 
@@ -187,13 +193,21 @@ class MeshClock:
         if abs(off_ms) > FAR_MS and not self._is_far:
             self._is_far = True
             way = "ahead of" if off_ms > 0 else "behind"
-            self._say(
+            self._why = (
                 f"this machine's clock is {abs(off_ms) / 1000:.0f} s {way} what {len(self._heard)} other "
-                "nodes say. It is used nevertheless, for epochs and schedules. Check its time service"
+                "nodes say. It is used unless most of them agree. Check its time service"
             )
+            self._say(self._why)
         elif abs(off_ms) <= FAR_MS / 2 and self._is_far:
             self._is_far = False
             self._say("this machine's clock agrees with the other nodes again")
+        self._is_outvoted = self._is_far and self._most_agree_on(mesh_ms)
+
+    def _most_agree_on(self, mesh_ms: float) -> bool:
+        """More than half of all that were heard and this node."""
+        offset_ms = mesh_ms - self.monotonic_ms()
+        agree = sum(abs(one_ms - offset_ms) <= FAR_MS for one_ms, _ in self._heard.values())
+        return 2 * agree > len(self._heard) + 1
 
     # -- what we go by -----------------------------------------------------------------------------------
 
@@ -207,7 +221,7 @@ class MeshClock:
     @property
     def trouble(self) -> str:
         """What a person should look after; empty: this machine's clock is set, and agrees with the others."""
-        return self.notes[-1] if self.notes and (self.source != "own" or self._is_far) else ""
+        return self._why if self.source != "own" or self._is_far else ""
 
     @property
     def waiting(self) -> bool:
@@ -222,7 +236,9 @@ class MeshClock:
 
     def wall_ms(self) -> float:
         own_ms = self._clock.wall_ms()
-        if self._is_valid(own_ms):
+        if self._is_outvoted:
+            now_ms = self._outvoted(own_ms)
+        elif self._is_valid(own_ms):
             self._become("own", "this machine's clock is set now: the time is its own")
             now_ms = own_ms
         else:
@@ -246,6 +262,19 @@ class MeshClock:
             return False
         self._written_ms = own_ms
         return True
+
+    def _outvoted(self, own_ms: float) -> float:
+        """The time of the others; counted on when nobody was heard for a while."""
+        mesh_ms = self.mesh_wall_ms()
+        if mesh_ms is not None:
+            self._mesh_offset_ms = mesh_ms - self.monotonic_ms()
+        off_s = (own_ms - self.monotonic_ms() - self._mesh_offset_ms) / 1000
+        self._become(
+            "mesh",
+            f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} what most "
+            "nodes say, so their time is used. Set the clock, or let its time service reach a server",
+        )
+        return self.monotonic_ms() + self._mesh_offset_ms
 
     def _without_own(self) -> float:
         """The machine's clock is not valid."""
@@ -284,6 +313,8 @@ class MeshClock:
         if self.source == source:
             return
         first, self.source = not self.source, source
+        if source != "own":
+            self._why = note
         if not (first and source == "own"):
             self._say(note)
 
