@@ -19,7 +19,7 @@ LOOK_S = 0.05
 SMALL = """
 name: Small
 settings:
-  {f: 1, epoch: 6s, monitoring: 200ms, lease: 500ms, membership_period: 300ms, hop: 1ms, command_timeout: 1s}
+  {f: 1, epoch: 5s, monitoring: 200ms, lease: 500ms, membership_period: 300ms, hop: 1ms, command_timeout: 1s}
 x-lamp: &lamp
   readings: {on: bool}
   commands: {set: {argument: bool, sets: on, takes: 400ms}}

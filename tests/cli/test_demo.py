@@ -1,100 +1,116 @@
-"""The demo as a person runs it, without a terminal: the story is told in lines."""
+"""The demo as a person runs it: real processes, the story told in lines, and what the screen shows."""
 
+import signal
 from io import StringIO
 from pathlib import Path
 
+from real_processes import SMALL, Running, comesh, processes_about, wait_for
 from rich.console import Console, ConsoleDimensions
-from typer.testing import CliRunner
 
-from comesh.cli.demo_view import Log, screen
-from comesh.cli.main import app
-from comesh.deployment.load import load
-from comesh.sim.building import Building
-from comesh.sim.faults import Crash
+from comesh.cli.demo_mesh import DemoMesh
+from comesh.cli.demo_view import Log, is_too_small, screen
+from comesh.core.ids import GroupId, NodeId
+from comesh.deployment.load import load_bytes
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.view import GroupSeen
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-
-
-def test_the_story_holds_what_it_promises() -> None:
-    result = CliRunner().invoke(app, ["demo"])
-    assert result.exit_code == 0, result.output
-    assert "crashes" in result.output
-    assert "power domain" in result.output
-    assert "the mesh is cut" in result.output
-    assert "NOT" not in result.output
-    assert "0 did not." in result.output
-    assert "crashes in the middle of it" in result.output
-    assert "which the crash met, came to its end" in result.output
-    assert "leads c1 now" in result.output
-    assert "welcome finished" in result.output or "welcome failed: " in result.output
-    assert "checked all the while: no two runs act on one device at once" in result.output
-    assert "none of them was broken" in result.output
-    for domain in ("battery", "core", "east_riser", "west_riser"):
-        assert f"power domain {domain} goes out" in result.output
+OFFICE = Path(__file__).parent.parent.parent / "src" / "comesh" / "cli" / "office.yaml"
 
 
-def test_other_documents_can_be_shown() -> None:
-    result = CliRunner().invoke(app, ["demo", str(EXAMPLES / "factory.yaml"), "--once", "--seed", "5"])
-    assert result.exit_code == 0, result.output
+def test_the_story_holds_what_it_promises(tmp_path: Path) -> None:
+    document = tmp_path / "small.yaml"
+    document.write_text(SMALL)
+    told = comesh("demo", document, "--once", "--data", tmp_path / "run")
+    assert told.code == 0, told.stdout + told.stderr
+    for what in (
+        "all start: 3 nodes as processes",
+        "back and there are asked for at once; both want lamp1",
+        "is killed in the middle of it",
+        "is started again",
+        "power domain",
+        "an epoch passes (5 s)",
+        "every promise of the protocol held",
+        "0 did not.",
+        f"comesh status --data {tmp_path / 'run'}",
+    ):
+        assert what in told.stdout
+    assert "NOT" not in told.stdout
+    assert "virtual devices stand in for 1 device with the driver mqtt" in told.stderr
+    assert processes_about(tmp_path / "run") == []
 
 
-def test_a_domain_that_stops_a_group_is_told(tmp_path: Path) -> None:
-    """All nodes but one hang on one circuit: its loss must not be passed over."""
-    text = (EXAMPLES / "office.yaml").read_text()
-    for domain in ("west_riser", "core", "east_riser"):
-        text = text.replace(f"power_domain: {domain}", "power_domain: main")
-    document = tmp_path / "one_circuit.yaml"
-    document.write_text(text)
-    result = CliRunner().invoke(app, ["demo", str(document), "--once"])
-    assert result.exit_code == 0, result.output
-    assert "can not act until" in result.output
-    assert "goes on after a wait of" in result.output
+def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    run, document = tmp_path / "run", tmp_path / "small.yaml"
+    document.write_text(SMALL)
+    with Running(tmp_path / "output", "demo", document, "--data", run) as running:
+        wait_for(lambda: len(processes_about(run)) >= 5, "nodes and devices run")
+        assert running.end(signal.SIGINT) == 130, running.said()
+    assert "ending all nodes in good order" in running.said()
+    assert "Traceback" not in running.said()
+    assert processes_about(run) == []
 
 
 def test_a_document_without_devices_has_no_story(tmp_path: Path) -> None:
     document = tmp_path / "bare.yaml"
     document.write_text("nodes: {a: {place: [0m, 0m]}, b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n")
-    result = CliRunner().invoke(app, ["demo", str(document)])
-    assert result.exit_code == 2
-    assert result.stderr.startswith("comesh: the story needs at least one device")
+    refused = comesh("demo", document)
+    assert refused.code == 2
+    assert refused.stderr.startswith("comesh: the story needs at least one device")
+
+
+class Pictured(DemoMesh):
+    """A mesh that is shown, and runs nowhere: every node but those that are gone is taken for running."""
+
+    def __init__(self, text: str, directory: Path, *, gone: tuple[str, ...] = ()) -> None:
+        deployment = load_bytes(text.encode(), "shown.yaml").deployment
+        assert deployment is not None
+        super().__init__(LocalMesh(directory, deployment, text), deployment, records=None)
+        self._gone = gone
+        self.local.runs = lambda name: name not in gone  # type: ignore[method-assign]  # there is no process
+
+    @property
+    def groups(self) -> dict[GroupId, GroupSeen]:
+        return {
+            group: GroupSeen(
+                group=group, number=1, epoch=0, members=members, leader=NodeId(members[0]), serves=True
+            )
+            for group, members in self.program.plan.genesis.items()
+        }
+
+
+def shown(mesh: DemoMesh, width: int, height: int, *lines: str) -> str:
+    log = Log(mesh)
+    for line in lines:
+        log.add(line)
+    console = Console(width=width, height=height, record=True, file=StringIO())
+    console.print(screen(mesh, log, ConsoleDimensions(width, height)))
+    return console.export_text()
 
 
 def test_texts_of_a_document_are_no_markup_on_the_screen(tmp_path: Path) -> None:
-    document = tmp_path / "odd.yaml"
-    document.write_text(
+    text = (
         'name: "[/bold]\\e[2J"\n'
         'nodes: {a: {place: [0m, 0m], power_domain: "[/red]\\e"}, '
         "b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n"
         'devices: {d: {place: [0m, 0m], readings: {warm: {type: float, unit: "[/C]"}}}}\n'
     )
-    deployment = load(document).deployment
-    assert deployment is not None
-    building = Building(deployment, seed=1)
-    building.run(5)
-    log = Log(building)
-    log.add("[/red] goes out")
-    console = Console(width=150, height=50, record=True, file=StringIO())
-    console.print(screen(building, log, ConsoleDimensions(150, 50)))
-    shown = console.export_text()
-    for text in ("[/bold]?[2J", "[/red]?", "[/red] goes out", "[/C]"):
-        assert text in shown
+    picture = shown(Pictured(text, tmp_path), 150, 50, "[/red] goes out")
+    for part in ("[/bold]?[2J", "[/red]?", "[/red] goes out"):
+        assert part in picture
 
 
-def test_the_screen_shows_who_is_gone_and_fits_small_terminals() -> None:
-    deployment = load(EXAMPLES / "office.yaml").deployment
-    assert deployment is not None
-    building = Building(deployment, seed=1)
-    building.run(5)
-    log = Log(building)
-    log.add("a story")
-    victim = building.groups[building.plan.clusters[0].group].members[0]
-    building.happen(Crash(at_ms=0, node=victim))
-    building.run(5)
-    shown = {}
-    for width, height in [(150, 50), (80, 24)]:
-        console = Console(width=width, height=height, record=True, file=StringIO())
-        console.print(screen(building, log, ConsoleDimensions(width, height)))
-        shown[width] = console.export_text()
-    assert f"✗ {victim}" in shown[150]
-    assert "serves" in shown[80]
-    assert shown[80].count("\n") <= 24
+def test_the_screen_shows_who_is_gone_and_fits_small_terminals(tmp_path: Path) -> None:
+    mesh = Pictured(OFFICE.read_text(), tmp_path)
+    victim = next(iter(mesh.groups.values())).members[0]
+    mesh = Pictured(OFFICE.read_text(), tmp_path, gone=(victim,))
+    assert f"✗ {victim}" in shown(mesh, 150, 50, "a story")
+    small = shown(mesh, 80, 24, *(f"line {number}" for number in range(30)))
+    assert "groups" in small
+    assert "line 29" in small
+    assert small.count("\n") <= 24
+
+
+def test_a_terminal_that_is_too_small_gets_lines() -> None:
+    assert is_too_small(ConsoleDimensions(40, 30))
+    assert is_too_small(ConsoleDimensions(120, 12))
+    assert not is_too_small(ConsoleDimensions(80, 24))
