@@ -19,8 +19,8 @@ def locks_document(devices: int, *, nodes: int = 3, lease: str = "1s") -> str:
     return "\n".join(lines) + "\n"
 
 
-def firing_document(buttons: int, *, clusters: int = 1, lease: str = "1s") -> str:
-    """Buttons, each of which switches five lamps of its own, one after the other; k=3, everything near.
+def firing_document(buttons: int, *, clusters: int = 1, together: bool = False, lease: str = "1s") -> str:
+    """Buttons, each of which switches five lamps of its own; k=3, everything near.
 
     clusters 5: the lamps of a button stand in five clusters, far apart.
     """
@@ -43,6 +43,10 @@ def firing_document(buttons: int, *, clusters: int = 1, lease: str = "1s") -> st
         ]
     lines.append("routines:")
     for button in range(buttons):
-        steps = ", ".join(f"{{device: l{button}_{lamp}, command: set, argument: true}}" for lamp in range(5))
+        steps = ", ".join(
+            f"{{device: l{button}_{lamp}, command: set, argument: true"
+            + (", together: true}" if together and lamp else "}")
+            for lamp in range(5)
+        )
         lines.append(f"  r{button}: {{on_event: b{button}.press == 'single', do: [{steps}]}}")
     return "\n".join(lines) + "\n"

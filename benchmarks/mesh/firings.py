@@ -33,6 +33,8 @@ class Pressing:
         self.counting = False
         self._buttons = buttons
         self._pressed_ms: dict[int, float] = {}
+        self._left: dict[int, int] = {}
+        """Lamps that have not acted yet."""
         self._over = False
         self._server = DevicesServer(
             mesh.deployment,
@@ -56,13 +58,17 @@ class Pressing:
 
     def _press(self, button: int) -> None:
         if not self._over:
+            self._left[button] = 5
             self._pressed_ms[button] = 1000 * time.perf_counter()
             self._server.living(DeviceId(f"b{button}")).press({"press": "single"})
 
     def _on_entry(self, entry: Acted | Pressed) -> None:
-        if not isinstance(entry, Acted) or not entry.device.endswith("_4"):
+        if not isinstance(entry, Acted):
             return
         button = int(entry.device[1:].split("_")[0])
+        self._left[button] -= 1
+        if self._left[button]:
+            return
         began_ms = self._pressed_ms.pop(button, None)
         if began_ms is not None and self.counting:
             self.times_ms.append(1000 * time.perf_counter() - began_ms)
@@ -97,14 +103,15 @@ async def press(mesh: LocalMesh, buttons: int, seconds: float) -> Pressing:
     return pressing
 
 
-def measure(buttons: int, seconds: float = 10.0, clusters: int = 1) -> Result:
-    text = firing_document(buttons, clusters=clusters)
+def measure(buttons: int, seconds: float = 10.0, *, clusters: int = 1, together: bool = False) -> Result:
+    text = firing_document(buttons, clusters=clusters, together=together)
     with mesh_of(text) as mesh:
         pressing = asyncio.run(press(mesh, buttons, seconds))
     at_once = f", {buttons} at once" if buttons > 1 else ""
     where = "one cluster" if clusters == 1 else f"{clusters} clusters"
+    how = "in parallel" if together else "one after the other"
     return result(
-        f"CoMesh, firing of five devices in {where}, one after the other{at_once}",
+        f"CoMesh, firing of five devices in {where}, {how}{at_once}",
         "ms",
         pressing.times_ms,
         seconds,
@@ -112,6 +119,7 @@ def measure(buttons: int, seconds: float = 10.0, clusters: int = 1) -> Result:
 
 
 if __name__ == "__main__":
-    print(measure(1))
-    print(measure(20))
+    for together in (True, False):
+        print(measure(1, together=together))
+        print(measure(20, together=together))
     print(measure(1, clusters=5))
