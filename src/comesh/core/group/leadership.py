@@ -19,6 +19,8 @@ from comesh.core.step import Step
 
 BUSY_TOUCHES = 3
 """A busy leader touches so many times per lease, an idle one once."""
+LEAST_RESEND_MS = 20.0
+"""Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
 
 class Leadership:
@@ -263,11 +265,12 @@ class Leadership:
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
-        self._resend_ms = max(2 * self._replica.far_round_trip_ms, 1.0)
+        self._resend_ms = max(2 * self._replica.far_round_trip_ms, LEAST_RESEND_MS)
         self._replica.deadlines.set("resend", self._resend_ms, step)
 
     def _resend(self, step: Step) -> None:
-        """To whoever lacks something: the entries since what it acknowledged."""
+        """To whoever lacks something: the entries since what it acknowledged. Who was silent for a lease gets
+        touches only, and asks for what it lacks when it is back."""
         replica = self._replica
         ledger = replica.ledger
         if replica.role is Role.SYNCING:
@@ -275,7 +278,7 @@ class Leadership:
         else:
             for rank in replica.peers:
                 have = self._acked.get(rank)
-                if have is None or have >= ledger.number:
+                if have is None or have >= ledger.number or self._was_silent(rank, step):
                     continue
                 entries = ledger.since(have) or ledger.since(self.committed) or ()
                 first = ledger.number - len(entries) + 1
@@ -283,6 +286,9 @@ class Leadership:
                 replica.send(rank, update, step)
         self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
         replica.deadlines.set("resend", self._resend_ms, step)
+
+    def _was_silent(self, rank: int, step: Step) -> bool:
+        return step.now_ms - self._heard_ms.get(rank, self._opened_ms) > self._replica.lease_ms
 
     def give_up(self, step: Step) -> None:
         replica = self._replica
