@@ -6,13 +6,17 @@ with the reason. Recordings and logs stay in the directory given by --out.
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
+import msgspec
 import typer
 
 from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 from comesh.deployment.problems import did_you_mean
 from comesh.lab.scenarios import SCENARIOS, Outcome, Scenario, run
+
+OUTCOMES: Final = "outcomes.json"
+"""In the directory of a run: what came of each scenario."""
 
 
 def lab(
@@ -43,6 +47,7 @@ def lab(
         err.print(f"{scenario.name}: {scenario.proves}")
         outcome = run(scenario, directory / scenario.name, seed=seed, long=not quick, say=_say)
         outcomes.append(outcome)
+        (directory / OUTCOMES).write_bytes(msgspec.json.format(msgspec.json.encode(outcomes), indent=2))
         err.print(_line(outcome))
     if json:
         print_json(outcomes)

@@ -1,5 +1,6 @@
 """kill -9 of who leads, in every stage of a run that spans two groups; of f nodes; of a power domain."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from comesh.core.ids import GroupId
@@ -32,25 +33,29 @@ def leaders_die(stage: Stage) -> None:
             victims = {ROUTINE: [of_routine], DEVICE: [of_device], BOTH: [of_routine, of_device]}[who]
             play.say(f"{who} shall die while a run is {when}")
             opened_us = _open_door(play)
+            members = {group: play.members(group) for group in (routines, devices)}
             runs = _bring_to(play, when, of_routine, of_device)
             play.kill(*victims)
-            _take_over(play, victims, (routines, devices))
+            _take_over(play, victims, members)
             play.ends(*runs)
             play.goes_on("tick", "tock")
             _guard_fired(play, opened_us)
 
 
 def f_nodes_die(stage: Stage) -> None:
-    """f nodes can die at once, whoever they are: no group loses its quorum, all go on."""
-    with stage.mesh(five_rooms()) as play:
-        for victim in play.mesh.nodes if stage.long else play.mesh.nodes[:2]:
+    """f nodes can die at once, here two, whoever they are: no group loses its quorum, all go on."""
+    with stage.mesh(five_rooms(f=2)) as play:
+        nodes = play.mesh.nodes
+        pairs = [(one, nodes[(number + 1) % len(nodes)]) for number, one in enumerate(nodes)]
+        for victims in pairs if stage.long else pairs[:1]:
             run = play.fire("across")
-            play.kill(victim)
-            play.until("every group is served without it", play.all_served)
+            play.executes(run)
+            play.kill(*victims)
+            play.until("every group is served without them", play.all_served)
             play.ends(run)
-            play.goes_on("tick")
-            play.restart(victim)
-            play.until("the mesh is whole", play.is_whole)
+            play.goes_on("tick", "tock")
+            play.restart(*victims)
+            play.until("all seats are taken", play.all_seated)
 
 
 def a_power_domain_dies(stage: Stage) -> None:
@@ -63,9 +68,9 @@ def a_power_domain_dies(stage: Stage) -> None:
             play.say(f"dark: {', '.join(domain)} ({lost_bytes} bytes lost)")
             play.until("every group is served without them", play.all_served)
             play.ends(run)
-            play.goes_on("tick")
+            play.goes_on("tick", "tock")
             play.restart(*domain)
-            play.until("the mesh is whole", play.is_whole)
+            play.until("all seats are taken", play.all_seated)
 
 
 def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[str]:
@@ -100,12 +105,11 @@ def _wait_for(play: Play, run: str, when: str, done: int = 0) -> bool:
     return reached
 
 
-def _take_over(play: Play, victims: list[str], groups: tuple[str, ...]) -> None:
+def _take_over(play: Play, victims: list[str], groups: Mapping[GroupId, tuple[str, ...]]) -> None:
     """Others serve, if they are enough; then the dead come back."""
     play.heal()
     began_us = now_us()
-    for group in groups:
-        members = play.program.plan.genesis[GroupId(group)]
+    for group, members in groups.items():
         if sum(node in victims for node in members) <= len(members) // 2:
             leader = play.leader(group, other_than=victims)
             play.say(f"{leader} serves {group} ({(now_us() - began_us) / 1000:.0f} ms after the death)")

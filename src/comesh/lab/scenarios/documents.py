@@ -19,8 +19,9 @@ def five_rooms(
     work: str = "800ms",
     epoch: str = "1h",
     domains: str = "",
+    f: int = 1,
 ) -> str:
-    """Five nodes on a corridor, f = 1; the devices at each end are a group of their own.
+    """Five nodes on a corridor; the devices at each end are a group of their own.
 
     across and back conflict and span both groups; each ends with a command in the group of its routine, so
     that the other group's lock waits for its release. tick goes on for ever; guard is a timer. domains:
@@ -34,7 +35,7 @@ def five_rooms(
     return f"""
 name: Five rooms
 settings:
-  f: 1
+  f: {f}
   epoch: {epoch}
   monitoring: 200ms
   lease: {lease}
