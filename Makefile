@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP)  ## an office with an 11-node mesh that runs its routines, live in this terminal (Ctrl-C ends it)
+demo: $(STAMP)  ## an office with 11 nodes as real processes that run its routines while things break (Ctrl-C ends it)
 	@$(BIN)/comesh demo
 
 check: $(STAMP)  ## style and types only: quick
