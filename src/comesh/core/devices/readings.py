@@ -1,8 +1,8 @@
 """Telling readings: the latest of each watched device, to the groups whose clauses read it, until seen.
 
-A reading that changed again before it was seen replaces the one before. The own group is told once: that
-mail cannot be lost. A device that was not heard since serving began has nothing to tell: whoever asks with
-`Watch` is left without an answer, which is repeated, and not told that the device is down.
+A reading that changed again before it was seen, or could be told, replaces the one before. The own group is
+told once: that mail cannot be lost. A device that was not heard since serving began has nothing to tell:
+whoever asks with `Watch` is left without an answer, which is repeated, and not told that the device is down.
 """
 
 from comesh.core.devices.cluster import Cluster
@@ -34,7 +34,7 @@ class Readings:
         sensed.version = version = self._serving.stamp()
         reading = _reading(sensed, version)
         for group in sensed.watchers:
-            self._serving.mail(group, reading)
+            self._serving.mail(group, reading, still=lambda: sensed.version == version)
             if group != self._serving.group:
                 unseen = self._unseen.setdefault(group, _Unseen())
                 if not unseen.sensed:

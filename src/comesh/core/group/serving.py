@@ -152,13 +152,16 @@ class Serving:
 
     # -- what takes effect after commit ------------------------------------------------------------------
 
-    def mail(self, to: GroupId, body: Work) -> None:
-        """Say something to the leader of a group; to the own group, in this step."""
+    def mail(self, to: GroupId, body: Work, still: Callable[[], bool] | None = None) -> None:
+        """Say something to the leader of a group; to the own group, in this step. still: whether it is worth
+        saying once it may be said."""
         letter = Letter(to, self.group, self.fence, self.config.version, body)
         if to == self.group:
             self._local.append(letter)
-        else:
+        elif still is None:
             self.then(lambda step: self.surroundings.post(letter, None, step))
+        else:
+            self.then(lambda step: self.surroundings.post(letter, None, step) if still() else None)
 
     def answer(self, letter: Letter, sender: NodeId, body: Work) -> None:
         """Say something to whoever wrote: the leader of a group, or a node."""
