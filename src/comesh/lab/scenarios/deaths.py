@@ -60,9 +60,11 @@ def f_nodes_die(stage: Stage) -> None:
 
 def a_power_domain_dies(stage: Stage) -> None:
     """A power domain has at most f members of any group: when it goes dark, and loses what it had not
-    flushed, every group is served by the others; and it comes back."""
-    with stage.mesh(five_rooms(domains="aabbc")) as play:
+    flushed, every group is served by the others; and it comes back. Who was replaced meanwhile by members of
+    one domain is back at the latest in the next epoch."""
+    with stage.mesh(five_rooms(domains="aabbc", epoch="20s")) as play:
         for domain in (("n1", "n2"), ("n3", "n4")) if stage.long else (("n1", "n2"),):
+            _wait_until_spread(play, domain)
             run = play.fire("across", node="n5")
             lost_bytes = play.mesh.lose_power(*domain)
             play.say(f"dark: {', '.join(domain)} ({lost_bytes} bytes lost)")
@@ -71,6 +73,16 @@ def a_power_domain_dies(stage: Stage) -> None:
             play.goes_on("tick", "tock")
             play.restart(*domain)
             play.until("all seats are taken", play.all_seated)
+
+
+def _wait_until_spread(play: Play, domain: tuple[str, ...]) -> None:
+    """At most f of a group are in this domain: with too few nodes that cannot be, until others come back."""
+
+    def is_spread() -> bool:
+        led = [one for status in play.mesh.statuses().values() for one in status.groups if one.serves]
+        return play.all_seated() and all(len(set(one.members) & set(domain)) <= 1 for one in led)
+
+    play.until(f"no group has more than one of {', '.join(domain)}", is_spread)
 
 
 def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[str]:
