@@ -113,6 +113,22 @@ def test_nodes_by_hand_find_each_other_and_other_documents_are_noticed(place: Pa
         assert second.end(signal.SIGINT) == 0
 
 
+def test_keys_of_another_authority_are_told_on_both_sides(place: Path) -> None:
+    Authority.create(place / "strange").issue("n2").write(place / "strange", "n2")
+    begin = ("node", place / "mesh.yaml", "--init", "--name")
+    one, two = place / "data-1", place / "data-2"
+    with (
+        Running(place / "1", *begin, "n1", "--data", one, "--keys", place / "keys"),
+        Running(place / "2", *begin, "n2", "--data", two, "--keys", place / "strange"),
+    ):
+        for data, other in ((one, "n2"), (two, "n1")):
+            wait_for(
+                lambda data=data: "certificate was refused" in comesh("status", "--data", data).stdout,
+                "what is wrong is told",
+            )
+            assert f"needs attention: {other}: " in comesh("status", "--data", data).stdout
+
+
 def test_a_first_start_that_is_none_is_told(place: Path) -> None:
     data, keys = place / "data", place / "keys"
     begin = ("node", place / "mesh.yaml", "--name", "n1", "--data", data, "--keys", keys)

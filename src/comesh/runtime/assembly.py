@@ -51,6 +51,8 @@ from comesh.runtime.view import News, View
 FLUSH_MS: Final = 50.0
 """What need not be flushed before it is acknowledged is durable after this long."""
 HOUSEKEEPING_S: Final = 0.5
+STILL_WAITS_S: Final = 10.0
+"""How often a node that is not ready yet says what it waits for."""
 LEAVE_S: Final = 0.5
 """How long a node that leaves stays to hand its groups over and say good-bye."""
 NOT_FIRST: Final = (
@@ -85,6 +87,7 @@ class Assembly:
             strict=program.settings.strict,
             boot_id=options.boot_id,
         )
+        self.journal.flush_takes_ms = options.flush_takes_ms
         for note in self.journal.notes:
             self.log.warn(note)
         self._init_came_late = options.initialise and not self.journal.initialised
@@ -259,9 +262,17 @@ class Assembly:
         known = known_addresses(deployment, self.options.addresses)
         return {name: found for name, found in known.items() if name != self.options.name}
 
+    def _tell_what_it_waits_for(self) -> None:
+        unreached = "; ".join(f"{node}: {why}" for node, why in self.inquiries.unreached().items())
+        self.log.warn(
+            "not ready yet: it waits for the other members of its groups"
+            + (f". Not reached: {unreached}" if unreached else "")
+        )
+
     async def _keep_house(self) -> None:
         """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
         version = 1
+        waited_s = 0.0
         while True:
             if self.node.deployment != version and self.node.groups is not None:
                 version = self.node.deployment
@@ -272,7 +283,11 @@ class Assembly:
                 self.devices.adopt(self.deployment)
                 self.journal.declare_strict(self.node.groups.versions.newest.settings.strict)
                 self.log.say(f"deployment version {version}")
-            if not self.was_ready and self.view.ready:
-                self.was_ready = True
-                self.log.say("ready")
+            if not self.was_ready:
+                waited_s += HOUSEKEEPING_S
+                self.was_ready = self.view.ready
+                if self.was_ready:
+                    self.log.say("ready")
+                elif waited_s % STILL_WAITS_S == 0:
+                    self._tell_what_it_waits_for()
             await asyncio.sleep(HOUSEKEEPING_S)

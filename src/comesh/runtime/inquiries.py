@@ -194,13 +194,27 @@ class Inquiries:
         for node in self._assembly.deployment.nodes.keys() - {own}:
             answer = answers.get(node)
             status = nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
-            if node not in answers:
-                silent[node] = "dead" if self._assembly.node.membership.is_dead(node) else "never heard of"
-            elif status is None:
-                silent[node] = "no answer" if answer is None else "answers in another version"
+            if status is None:
+                silent[node] = self._why_silent(node, answer is not None)
         nodes = dict(sorted(nodes.items()))
         statuses = [one for one in nodes.values() if one is not None]
-        return Mesh(asked=own, nodes=nodes, silent=silent, trouble=_odd_documents(own, statuses))
+        unreached = [f"{node}: {why}" for node, why in self.unreached().items() if node in silent]
+        return Mesh(
+            asked=own, nodes=nodes, silent=silent, trouble=(*unreached, *_odd_documents(own, statuses))
+        )
+
+    def _why_silent(self, node: NodeId, answered: bool) -> str:
+        if answered:
+            return "answers in another version"
+        membership = self._assembly.node.membership
+        if node in membership.living:
+            return "no answer"
+        return "dead" if membership.is_dead(node) else "never heard of"
+
+    def unreached(self) -> dict[NodeId, str]:
+        """Nodes that this one has no way to, and why."""
+        peers = self._assembly.transport.peers()
+        return {node: peer.why for node, peer in sorted(peers.items()) if not peer.connected}
 
     async def _lines(self, ask: str, about: str) -> Lines:
         """From all nodes, in order of time."""
