@@ -32,7 +32,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     clock_offset_ms: float = 0.0
     """How far this node's wall clock is off, for the lab."""
     flush_ms: float | None = None
-    """After how long what need not be flushed at once is, for the lab: rarely, so that a loss of power bites."""
+    """After how long what need not be flushed at once is, for the lab: so that a loss of power bites."""
+    flush_takes_ms: float = 0.0
+    """How long a flush takes at least, for the lab: a slow disk."""
     log: LogFormat = LogFormat.PEOPLE
     end_with_stdin: bool = False
     """Leave when standard input ends: whoever started it is gone."""

@@ -1,17 +1,23 @@
 """Every node loses power at once, and with it what was not flushed.
 
-Flushes that nobody waits for are made rare, so that much is lost: a node that relied on what it had not
-flushed would show.
+Disks are made slow, or flushes that nobody waits for rare, so that much is lost: a node that relied on what
+it had not flushed would show.
 """
 
+import time
 from typing import Final
 
 from comesh.core.ids import GroupId
 from comesh.lab.mesh import MeshError, now_us
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.lab.scenarios.play import Play, Stage
+from comesh.runtime.journal.opening import unflushed_bytes
 
 FLUSH_MS: Final = 2000.0
+SLOW_MS: Final = 40.0
+"""A flush, on a slow disk."""
+TAIL_S: Final = 10.0
+"""Within this some node has something that is not flushed yet."""
 FLUSH_TAKES_MS: Final = 500.0
 """At most, on a disk that others use too."""
 COLD_S: Final = 90.0
@@ -20,17 +26,20 @@ COLD_S: Final = 90.0
 
 def all_go_dark_strict(stage: Stage) -> None:
     """Under `strict` nothing is lost or repeated, though every node loses what it had not flushed."""
-    with stage.mesh(five_rooms(), flush_ms=FLUSH_MS) as play:
-        for when in ("EXECUTING", "ACQUIRING_LOCKS", "RELEASING_LOCKS") if stage.long else ("EXECUTING",):
-            _go_dark(play, when)
+    with stage.mesh(five_rooms(), flush_ms=FLUSH_MS, flush_takes_ms=SLOW_MS) as play:
+        stages = ("EXECUTING", "ACQUIRING_LOCKS", "RELEASING_LOCKS")
+        lost_bytes = sum(_go_dark(play, when) for when in (stages if stage.long else stages[:1]))
+        play.must(f"{lost_bytes} bytes were lost, on which nobody had relied", lost_bytes > 0)
+        play.figure("lost_bytes", lost_bytes)
         play.must("no group says that it lost anything", not play.watch.look().lossy)
 
 
-def _go_dark(play: Play, when: str) -> None:
-    """While a run is in that stage, if that is seen; and on again."""
+def _go_dark(play: Play, when: str) -> int:
+    """While a run is in that stage, if that is seen; and on again. How many bytes were lost."""
     runs = [play.fire("across"), play.fire("back"), play.fire("across")]
     play.until(f"one is {when}, or all ended", lambda: _is_any(play, runs, when))
     fired = set(play.watch.look().fired)
+    _wait_for_tail(play)
     lost_bytes = play.mesh.power_loss(*play.mesh.nodes)
     play.say(f"all nodes lost power, and {lost_bytes} bytes of their journals")
     play.until("the mesh is whole", play.is_whole)
@@ -40,6 +49,7 @@ def _go_dark(play: Play, when: str) -> None:
         lambda: all(run in play.watch.look().ended or play.is_forgotten(run) for run in fired),
     )
     play.goes_on("tick", "tock")
+    return lost_bytes
 
 
 def all_go_dark_batched(stage: Stage) -> None:
@@ -75,6 +85,15 @@ def _lost_little(play: Play, stage: Stage, commits: dict[GroupId, list[int]], da
                 f"{loss.group} lost an entry that was {age_ms:.0f} ms old: it was flushed by then"
             )
         stage.figures[f"lost_ms {loss.group}"] = age_ms
+
+
+def _wait_for_tail(play: Play) -> None:
+    """Until somebody has written what is not flushed yet: that is so for a moment only."""
+    directories = [play.mesh.data_of(node) for node in play.mesh.nodes]
+    until = time.monotonic() + TAIL_S
+    while time.monotonic() < until:
+        if any(map(unflushed_bytes, directories)):
+            return
 
 
 def _is_any(play: Play, runs: list[str], when: str) -> bool:

@@ -14,7 +14,7 @@ quiet phase, in which everything that waits must go on, and the judge. Each step
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ QUICK_QUIET_S: Final = 6.0
 LONG_QUIET_S: Final = 20.0
 """Of the quiet phase: what waits must go on within it."""
 MOST_SPREADS: Final = 6
+RECORDED_S: Final = 0.5
+"""What a node knows it has recorded by then, unless it was killed."""
 
 Say = Callable[[str], None]
 
@@ -268,7 +270,8 @@ class Play:
             f"the end of {', '.join(runs)}",
             bound_s=bound_s,
         )
-        self.watch.look()
+        with suppress(MeshError):  # a group knows it a moment before it is recorded
+            self.mesh.wait_for(lambda: set(runs) <= set(self.watch.look().ended), "", bound_s=RECORDED_S)
         for run in runs:
             self.say(f"{run}: {self.watch.ended.get(run, 'ended, and who knew how is no more')}")
 

@@ -89,6 +89,8 @@ class Journal:
         self._flush_failed = False
         self._flushing = threading.Lock()
         self._took_ms: deque[float] = deque(maxlen=FLUSHES_REMEMBERED)
+        self.flush_takes_ms = 0.0
+        """At least so long, for the lab: a disk that is slow, so that much is not flushed yet at any time."""
 
     @classmethod
     def open(
@@ -243,6 +245,8 @@ class Journal:
 
     def _sync(self, appended_bytes: int) -> None:
         began = time.perf_counter()
+        if self.flush_takes_ms:
+            time.sleep(self.flush_takes_ms / 1000.0)
         try:
             os.fdatasync(self._file)
         except OSError as wrong:

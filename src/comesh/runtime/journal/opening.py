@@ -77,15 +77,20 @@ def judge(reading: Reading, flushed_bytes: int, machine: Machine, inode: int) ->
 def lose_unflushed(directory: Path, keep_bytes: int = 0) -> int:
     """What a loss of power does to the journal of a process that is gone: of what was not flushed only the
     first keep_bytes are kept. How many bytes are lost. For tests of real nodes."""
+    lost_bytes = max(0, unflushed_bytes(directory) - keep_bytes)
     path = directory / JOURNAL
-    reading = read_journal(path.read_bytes())
+    os.truncate(path, path.stat().st_size - lost_bytes)
+    return lost_bytes
+
+
+def unflushed_bytes(directory: Path) -> int:
+    """How much of a journal a loss of power would take now. For tests of real nodes."""
+    data = (directory / JOURNAL).read_bytes()
+    reading = read_journal(data)
     mark = FlushedMark(directory)
     try:
         flushed = mark.read(reading.header.generation) if reading.header is not None else 0
     finally:
         mark.close()
     snapshot = reading.header.snapshot_bytes if reading.header is not None else 0
-    size = path.stat().st_size
-    kept = min(size, reading.body_at + max(flushed, snapshot) + keep_bytes)
-    os.truncate(path, kept)
-    return size - kept
+    return max(0, len(data) - reading.body_at - max(flushed, snapshot))
