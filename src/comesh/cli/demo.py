@@ -19,6 +19,7 @@ from comesh.cli.demo_story import Chapter, opening, story
 from comesh.cli.demo_view import LEAST_COLUMNS, LEAST_ROWS, Log, is_too_small, screen
 from comesh.cli.documents import read_deployment, read_text
 from comesh.cli.terminal import Exit, err, fail, out
+from comesh.cli.trace import readable
 from comesh.cli.up import with_virtual_devices
 from comesh.core.draws import Draws
 from comesh.deployment.model import Deployment
@@ -198,7 +199,7 @@ def _words(news: News) -> str:
         case "leader", "serving":
             return f"{news.node} leads {news.about} now: {news.detail}"
         case "run", "fired":
-            return f"{news.about} fired ({news.detail})"
+            return f"{news.about} fired ({readable(news.detail)})"
         case "run", "finished":
             return f"{news.about} finished"
         case "run", "failed":

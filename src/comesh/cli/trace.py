@@ -1,5 +1,6 @@
 """`comesh trace`: what a run did, step by step, collected from all nodes that had a part in it."""
 
+import re
 import time
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from comesh.runtime.client import NoAnswerError
 from comesh.runtime.view import TraceLine
 
 Lines = tuple[TraceLine, ...]
+_MOMENT = re.compile(r"scheduled for (\d{13})\b")
 
 
 def trace(
@@ -40,10 +42,14 @@ def trace(
     else:
         for line in lines:
             about = f"{line.run} " if run is None else ""
-            out.print(
-                plain(f"{clock(line.wall_ms)} {line.node:<16} {about}{line.what} {line.detail}".rstrip())
-            )
+            told = f"{about}{line.what} {readable(line.detail)}".rstrip()
+            out.print(plain(f"{clock(line.wall_ms)} {line.node:<16} {told}"))
     raise typer.Exit(int(Exit.OK if lines else Exit.NO))
+
+
+def readable(detail: str) -> str:
+    """With times of day in the place of milliseconds since 1970."""
+    return _MOMENT.sub(lambda found: f"scheduled for {clock(float(found[1]))}", detail)
 
 
 def clock(wall_ms: float) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from comesh.cli.nodes_here import DataDirectory, NodeName, connect
 from comesh.cli.terminal import Exit, fail, out, plain
-from comesh.cli.trace import clock
+from comesh.cli.trace import clock, readable
 from comesh.runtime.client import NoAnswerError
 from comesh.runtime.view import News
 
@@ -34,5 +34,5 @@ def watch(
 
 
 def words(news: News) -> str:
-    detail = f" ({news.detail})" if news.detail else ""
+    detail = f" ({readable(news.detail)})" if news.detail else ""
     return f"{clock(news.wall_ms)} {news.node:<16} {news.kind} {news.about} {news.what}{detail}"

@@ -24,6 +24,8 @@ import msgspec
 SOCKET: Final = "control.sock"
 POINTER: Final = "control.path"
 """Where the path of a socket is too long for the system, it is elsewhere, and this file says where."""
+ELSEWHERE: Final = "comesh-"
+"""How the directory is called where it is then."""
 LONGEST_PATH: Final = 100
 MOST_LINE_BYTES: Final = 65_536
 MOST_CLIENTS: Final = 64
@@ -47,7 +49,8 @@ class Control:
 
     async def open(self) -> None:
         if len(os.fsencode(self._path.absolute())) > LONGEST_PATH:
-            self._elsewhere = Path(tempfile.mkdtemp(prefix="comesh-"))
+            self._remove_former()
+            self._elsewhere = Path(tempfile.mkdtemp(prefix=ELSEWHERE))
             self._path = self._elsewhere / SOCKET
             (self._directory / POINTER).write_text(str(self._path))
         with contextlib.suppress(FileNotFoundError):
@@ -56,6 +59,14 @@ class Control:
             self._on_client, str(self._path), limit=MOST_LINE_BYTES
         )
         self._path.chmod(0o600)
+
+    def _remove_former(self) -> None:
+        """What a process that was killed left elsewhere."""
+        with contextlib.suppress(OSError):
+            former = Path((self._directory / POINTER).read_text())
+            if former.name == SOCKET and former.parent.name.startswith(ELSEWHERE):
+                former.unlink()
+                former.parent.rmdir()
 
     async def close(self) -> None:
         if self._server is not None:
