@@ -5,7 +5,7 @@ from typing import Final
 from comesh.lab.mesh import now_us
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.lab.scenarios.play import Play, Stage
-from comesh.lab.small_disk import fill, make_room, small_disk
+from comesh.lab.small_disk import fill, make_room
 
 HOUR_MS: Final = 3_600_000.0
 TORN_BYTES: Final = 5
@@ -17,26 +17,26 @@ SPARE_FIRINGS: Final = 3
 
 
 def a_disk_is_full(stage: Stage) -> None:
-    """A node without room on its disk says so, acknowledges nothing, leads nothing, and takes part again when
-    there is room."""
-    with stage.mesh(five_rooms(), nodes=("n2", "n3", "n4", "n5")) as play:
-        where = play.mesh.data_of("n1")
-        with small_disk(where):
-            play.begin(("n1",))
-            run = play.fire("across", node="n2")
-            play.say(f"the disk of n1 is full: {fill(where)} bytes more went there")
-            play.until("n1 says so", lambda: "full" in " ".join(_trouble(play, "n1")))
-            play.say(f"n1: {'; '.join(_trouble(play, 'n1'))}")
-            play.until("n1 serves nothing", lambda: "n1" not in play.mesh.leaders().values())
-            play.until("every group is served", play.all_served)
-            play.ends(run)
-            play.goes_on("tick", "tock")
-            make_room(where)
-            play.until("n1 has no trouble any more", lambda: not _trouble(play, "n1"))
-            play.until("the mesh is whole", play.is_whole)
-            play.goes_on("tick", "tock")
-            play.mesh.terminate("n1")
-            play.say("n1 left, before its disk goes")
+    """A leader without room on its disk says so, acknowledges nothing, leads nothing, and takes part again
+    when there is room."""
+    with stage.mesh(five_rooms(), small_disk_of="across") as play:
+        victim = play.first_leader("across")
+        where = play.mesh.data_of(victim)
+        play.must(f"{victim} leads", victim in play.servers(play.group_of("across")))
+        run = play.fire("across")
+        play.executes(run)
+        play.say(f"the disk of {victim} is full: {fill(where)} bytes more went there")
+        play.until(f"{victim} says so", lambda: "full" in " ".join(_trouble(play, victim)))
+        play.say(f"{victim}: {'; '.join(_trouble(play, victim))}")
+        play.until(f"{victim} serves nothing", lambda: victim not in play.mesh.leaders().values())
+        play.until("every group is served", play.all_served)
+        play.ends(run)
+        play.goes_on("tick", "tock")
+        make_room(where)
+        play.say("there is room again")
+        play.until(f"{victim} has no trouble any more", lambda: not _trouble(play, victim))
+        play.until("all seats are taken", play.all_seated)
+        play.goes_on("tick", "tock")
 
 
 def a_journal_is_spoiled(stage: Stage) -> None:

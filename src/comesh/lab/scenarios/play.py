@@ -14,7 +14,7 @@ quiet phase, in which everything that waits must go on, and the judge. Each step
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from comesh.drivers.virtual.admin import DevicesClient
 from comesh.lab.judging import Quiet, Verdict
 from comesh.lab.mesh import Links, Mesh, MeshError, now_us
 from comesh.lab.proxy_thread import ProxyThread
+from comesh.lab.small_disk import small_disk
 from comesh.lab.watching import Watch
 from comesh.runtime.view import DeviceSeen, RoutineSeen, RunSeen
 
@@ -59,14 +60,15 @@ class Stage:
         *,
         relayed: bool = False,
         links: Links = None,
-        nodes: Iterable[str] | None = None,
+        small_disk_of: str = "",
         may_lose: bool = False,
         **options: Any,
     ) -> Iterator["Play"]:
         """The mesh of a document, ready; judged when the scenario is through.
 
-        relayed: links can be broken. nodes: those that are started; left out: all of them. may_lose: reported
-        losses are no failure. options: of all nodes (`runtime/options.py`).
+        relayed: links can be broken. small_disk_of: whoever leads the group of this routine first has a disk
+        that can be filled. may_lose: reported losses are no failure. options: of all nodes
+        (`runtime/options.py`).
         """
         where = self.directory / f"mesh{len(self.verdicts) + 1}"
         where.mkdir(parents=True)
@@ -74,12 +76,13 @@ class Stage:
         document.write_text(text)
         quiet: Quiet | None = None
         mesh = Mesh(document, where, links=ProxyThread(seed=self.seed) if relayed else links)
+        play = Play(self, mesh)
+        small = play.first_leader(small_disk_of) if small_disk_of else ""
         try:
-            with mesh:
-                play = Play(self, mesh)
+            with small_disk(mesh.data_of(small)) if small else nullcontext(), mesh:
                 mesh.started_with = {node: dict(options) for node in mesh.nodes}
                 mesh.start_devices(("--record", str(mesh.recordings / "devices.rec"), "--still", "--quiet"))
-                play.begin(tuple(nodes or mesh.nodes))
+                play.begin()
                 yield play
                 quiet = play.settle()
         finally:
@@ -120,10 +123,10 @@ class Play:
     def figure(self, name: str, value: float) -> None:
         self.stage.figures[name] = value
 
-    def begin(self, nodes: tuple[str, ...]) -> None:
-        for node in nodes:
+    def begin(self) -> None:
+        for node in self.mesh.nodes:
             self.mesh.start(node)
-        took_s = self.until(f"{len(nodes)} nodes are ready", self.is_whole)
+        took_s = self.until(f"{len(self.mesh.nodes)} nodes are ready", self.is_whole)
         self.figure("ready_s", took_s)
 
     def settle(self) -> Quiet:
@@ -173,6 +176,10 @@ class Play:
         found = routines.get(RoutineId(name)) or devices.get(DeviceId(name))
         assert found is not None, name
         return found
+
+    def first_leader(self, name: str) -> str:
+        """Of the group of a routine or device, when the deployment begins."""
+        return self.program.plan.genesis[self.group_of(name)][0]
 
     def leader(self, group: str, *, other_than: Iterable[str] = ()) -> str:
         """Who serves it, as soon as one of these does not."""
