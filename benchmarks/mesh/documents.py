@@ -50,3 +50,43 @@ def firing_document(buttons: int, *, clusters: int = 1, together: bool = False, 
         )
         lines.append(f"  r{button}: {{on_event: b{button}.press == 'single', do: [{steps}]}}")
     return "\n".join(lines) + "\n"
+
+
+def failover_document(*, lease: str, nodes: int = 5, steps: int = 40) -> str:
+    """One cluster, and a routine by hand that switches lamps for many seconds, one every 0.2 s."""
+    lines = [
+        "name: failover",
+        f"settings: {{f: 1, epoch: 1h, lease: {lease}, hop: 1ms, selection: {{cluster_size: 10}}}}",
+        "nodes:",
+        *(f"  n{number}: {{place: [{number}m, 0m]}}" for number in range(1, nodes + 1)),
+        "devices:",
+        *(
+            f"  l{lamp}: {{place: [{lamp}m, 1m], readings: {{on: bool}}, "
+            "commands: {set: {argument: bool, sets: on, takes: 200ms}}}"
+            for lamp in range(5)
+        ),
+        "routines:",
+        "  long:",
+        "    do:",
+        *(
+            f"      - {{device: l{step % 5}, command: set, argument: {'true' if step // 5 % 2 else 'false'}}}"
+            for step in range(steps)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def idle_document(nodes: int, *, lease: str = "1s", epoch: str = "1h") -> str:
+    """Nodes in a row, each with a sensor that nobody reads."""
+    lines = [
+        "name: idle",
+        f"settings: {{f: 1, epoch: {epoch}, lease: {lease}, hop: 1ms}}",
+        "nodes:",
+        *(f"  n{number:02d}: {{place: [{number}m, 0m]}}" for number in range(1, nodes + 1)),
+        "devices:",
+        *(
+            f"  s{number:02d}: {{place: [{number}m, 1m], readings: {{on: bool}}}}"
+            for number in range(1, nodes + 1)
+        ),
+    ]
+    return "\n".join(lines) + "\n"

@@ -12,14 +12,12 @@ from peers.results import Result, result
 from comesh.core.ids import DeviceId
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.drivers.virtual.server import DevicesServer
-from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import NodeStatus
 
 from mesh.documents import firing_document
 from mesh.locks import mesh_of
+from mesh.ready import until_ready
 
-READY_S = 30.0
 REST_S = 0.003
 """From the last act to the next press: the run ends and gives its locks back meanwhile."""
 
@@ -75,26 +73,11 @@ class Pressing:
         asyncio.get_running_loop().call_later(REST_S, self._press, button)
 
 
-def is_ready(mesh: LocalMesh, node: str) -> bool:
-    try:
-        with Client(mesh.data_of(node), within_s=2.0) as client:
-            return client.ask(NodeStatus, "status").ready
-    except NoAnswerError:
-        return False
-
-
 async def press(mesh: LocalMesh, buttons: int, seconds: float) -> Pressing:
     pressing = Pressing(mesh, buttons)
     assert mesh.devices_at is not None
     await pressing.open(*mesh.devices_at)
-    for node in mesh.nodes:
-        mesh.start(node)
-    loop = asyncio.get_running_loop()
-    for node in mesh.nodes:
-        ends = time.monotonic() + READY_S
-        while not await loop.run_in_executor(None, is_ready, mesh, node):
-            if time.monotonic() > ends:
-                raise TimeoutError(f"{node} did not get ready")
+    await until_ready(mesh)
     pressing.begin()
     await asyncio.sleep(3.0)
     pressing.counting = True

@@ -80,6 +80,8 @@ class DeviceProgram(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command may stay in the air, if the driver can say; None: settings.flight_limit_ms."""
     fit: Fit | None = None
     """None: answers are taken as they are."""
+    fences: bool = False
+    """It refuses a command with a lower stamp than it has seen."""
 
 
 class StepProgram(msgspec.Struct, frozen=True, kw_only=True):

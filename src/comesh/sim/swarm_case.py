@@ -313,7 +313,10 @@ def _program(
     return Program(
         plan=plan,
         devices={
-            name: DeviceProgram(id=name, event=specs[name].event, flight_ms=FLIGHT_MS) for name in devices
+            name: DeviceProgram(
+                id=name, event=specs[name].event, flight_ms=FLIGHT_MS, fences=specs[name].fences
+            )
+            for name in devices
         },
         routines=routines,
         settings=protocol,

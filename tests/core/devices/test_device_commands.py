@@ -12,6 +12,7 @@ from device_bench import (
     Bench,
     run_of,
 )
+from msgspec.structs import replace
 
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.records import Outcome
@@ -51,7 +52,8 @@ def test_a_command_leaves_after_commit_with_lease_and_grant() -> None:
     command = bench.sent_command()
     hold = bench.record(LAMP).hold
     assert hold is not None
-    assert (command.grant, command.until_ms) == (hold.stamp, bench.now_ms + 500)
+    assert command.grant is not None and command.grant > hold.stamp
+    assert command.until_ms == bench.now_ms + 500
     assert (command.run, command.attempt, command.step, command.command) == (A, 1, 0, "on")
     bench.answer(command.call, LAMP, {"on": True})
     assert outcomes(bench) == [Outcome.DONE]
@@ -250,22 +252,56 @@ def test_a_new_leader_counts_the_whole_flight_before_it_grants() -> None:
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_an_open_call_is_read_back_once_it_cannot_land_any_more(shown: bool) -> None:
+def test_an_open_call_is_read_back_and_told_again_at_once_but_stays_open(shown: bool) -> None:
+    """The run goes on; the device is nobody else's as long as what the leader before sent may land."""
     bench = held()
     bench.command(A, expects={"on": True})
     bench.take_done(CommandDevice)
     bench.answering[LAMP] = {"on": shown}
     bench.lead(Ballot(1, 0))
-    bench.run(LANDING_MS - 10)
-    assert not outcomes(bench)
-    assert not bench.take_done(CommandDevice)
-    bench.run(20)
-    if shown:
-        assert outcomes(bench) == [Outcome.DONE]
-        assert not bench.take_done(CommandDevice)
-    else:
+    bench.run(10)
+    if not shown:
         bench.answer(bench.sent_command().call, LAMP, {"on": True})
-        assert outcomes(bench) == [Outcome.DONE]
+    assert outcomes(bench) == [Outcome.DONE]
+    assert not bench.take_done(CommandDevice)
+    bench.lock(B)
+    bench.release(A)
+    bench.run(LANDING_MS - 100)
+    assert bench.record(LAMP).hold is None
+    bench.run(200)
+    hold = bench.record(LAMP).hold
+    assert hold is not None and hold.run == B
+
+
+def test_the_word_of_a_device_that_fences_is_the_last_one() -> None:
+    bench = held()
+    bench.serving.program.devices[LAMP] = replace(bench.serving.program.devices[LAMP], fences=True)
+    bench.command(A, expects={"on": True})
+    first = bench.sent_command()
+    bench.answering[LAMP] = {"on": False}
+    bench.lead(Ballot(1, 0))
+    bench.run(10)
+    again = bench.sent_command()
+    assert first.grant is not None and again.grant is not None and again.grant > first.grant
+    bench.answer(again.call, LAMP, {"on": True})
+    bench.lock(B)
+    bench.release(A)
+    hold = bench.record(LAMP).hold
+    assert hold is not None and hold.run == B
+
+
+def test_the_next_step_waits_for_what_a_former_leader_may_have_sent() -> None:
+    bench = held()
+    bench.command(A, expects={"on": True})
+    bench.take_done(CommandDevice)
+    bench.answering[LAMP] = {"on": True}
+    bench.lead(Ballot(1, 0))
+    bench.run(10)
+    assert outcomes(bench) == [Outcome.DONE]
+    bench.command(A, step=1)
+    assert not bench.take_done(CommandDevice)
+    bench.run(LANDING_MS + 10)
+    assert bench.sent_command().step == 1
 
 
 @pytest.mark.parametrize("expects", [{"on": True}, None])
@@ -298,7 +334,7 @@ def test_a_device_that_cannot_be_read_back_is_commanded_again_if_that_is_harmles
     bench.take_done(CommandDevice)
     del bench.answering[LAMP]
     bench.lead(Ballot(1, 0))
-    bench.run(LANDING_MS + 10)
+    bench.run(10)
     assert not bench.take_done(CommandDevice)
     reads = bench.take_done(ReadDevice)
     bench.run(6000)
@@ -314,6 +350,7 @@ def test_an_open_call_whose_run_released_meanwhile_is_only_waited_for() -> None:
     bench = held()
     bench.command(A, expects={"on": True})
     bench.take_done(CommandDevice)
+    del bench.answering[LAMP]
     bench.lead(Ballot(1, 0))
     bench.release(A)
     bench.run(LANDING_MS + 10)

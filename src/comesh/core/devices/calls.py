@@ -6,8 +6,11 @@ Rules:
 - the device's word is done or failed. No word within the timeout: unknown, and it may still land until its
   flight is over too; until then nobody else is granted the device. Durations count from when it left;
 - a new leader cannot know whether or when an open call left: it counts timeout and flight in full from when
-  it began to serve. Only then it reads the device back; what is not shown is repeated if idempotent, and
-  unknown otherwise;
+  it began to serve, and nobody else is granted the device before. The run need not wait for that where doing
+  it twice is doing it once: the device is read back at once, and told again if it does not show it. Others
+  are read back when nothing can land any more; what is not shown then is unknown;
+- each command has a stamp of its own, higher than all before. A device that fences refuses lower ones, so
+  that its word on the latest is the last one on all;
 - a run that commands a later step knows what came of the earlier ones: they are not repeated;
 - nothing is refused without a lease: who leads by now may have granted it;
 - a call that never left ends with its run; one that left stays in the record until nothing of it can land.
@@ -51,7 +54,7 @@ Key = tuple[DeviceId, RunId, int, int]
 class _Flight:
     """What this leader knows of a committed call that may still land."""
 
-    __slots__ = ("clear_ms", "inherited", "left_ms", "numbers", "read_until_ms")
+    __slots__ = ("clear_ms", "inherited", "left_ms", "numbers", "older_until_ms", "read_until_ms")
 
     def __init__(self) -> None:
         self.left_ms: float | None = None
@@ -60,6 +63,8 @@ class _Flight:
         """From then on nothing of it can happen any more."""
         self.inherited = False
         """Whether it left is not known: a leader before this one committed it."""
+        self.older_until_ms = -NEVER_MS
+        """Until then what that leader sent may land."""
         self.read_until_ms: float | None = None
         """The device is being read back."""
         self.numbers: list[int] = []
@@ -79,7 +84,7 @@ class Calls:
                 if not call.landed:
                     flight = self._flights[_key(record.device, call)] = _Flight()
                     flight.inherited = True
-                    flight.clear_ms = step.now_ms + self._landing_ms(call)
+                    flight.clear_ms = flight.older_until_ms = step.now_ms + self._landing_ms(call)
             self.look(record.device, step)
         self.locks.begin(step)
 
@@ -199,7 +204,7 @@ class Calls:
 
     def _look_at_inherited(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
         now_ms = step.now_ms
-        if now_ms < flight.clear_ms:
+        if now_ms < flight.clear_ms and not (call.idempotent and self._is_held(key)):
             return flight.clear_ms
         record = self._cluster.find(key[0])
         if record is not None and not self._cluster.is_settled(record):
@@ -217,7 +222,7 @@ class Calls:
         return flight.read_until_ms
 
     def _not_shown(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
-        """Nothing of it can land any more, and the device does not show it."""
+        """The device does not show it, and it can be told again or nothing of it can land any more."""
         if call.idempotent:
             flight.inherited = False
             flight.read_until_ms = None
@@ -235,8 +240,11 @@ class Calls:
         serving = self._serving
         if not serving.has_lease(step.now_ms):
             return step.now_ms + serving.config.lease_ms / LEASE_TRIES
+        older_ms = self._older_until_ms(key)
+        if step.now_ms < older_ms:
+            return older_ms
         flight.left_ms = step.now_ms
-        flight.clear_ms = step.now_ms + self._landing_ms(call)
+        flight.clear_ms = max(step.now_ms + self._landing_ms(call), flight.older_until_ms)
         step.do(
             CommandDevice(
                 device=key[0],
@@ -248,10 +256,17 @@ class Calls:
                 run=call.run,
                 attempt=call.attempt,
                 step=call.step,
-                grant=hold.stamp,
+                grant=serving.stamp(),
             )
         )
         return step.now_ms + call.timeout_ms
+
+    def _older_until_ms(self, key: Key) -> float:
+        """Until when another step of a former leader may land on this device, and undo what comes now."""
+        if self._cluster.fences(key[0]):
+            return -NEVER_MS
+        flights = [one for other, one in self._flights.items() if other[0] == key[0] and other != key]
+        return max((one.older_until_ms for one in flights), default=-NEVER_MS)
 
     def _number(self, key: Key, flight: _Flight) -> int:
         number = self._serving.next_call()
@@ -270,20 +285,22 @@ class Calls:
         flight, call = self._flights.get(key), self._find_open(key)
         if flight is None or call is None:
             return
+        older = step.now_ms < flight.older_until_ms
         if flight.read_until_ms is not None:
             if event.error is None and _shows(readings, call.expects):
-                self._end(key, Outcome.DONE, "read back", landed=True, step=step)
+                self._end(key, Outcome.DONE, "read back", landed=not older, step=step)
             else:
                 flight.read_until_ms = step.now_ms
         elif event.error == TOO_LATE:
             flight.left_ms = None
-            flight.clear_ms = step.now_ms
+            flight.clear_ms = max(step.now_ms, flight.older_until_ms)
         elif event.error == NO_ANSWER:
             self._end(key, Outcome.UNKNOWN, NO_ANSWER, landed=False, step=step)
-        elif event.error is None:
-            self._end(key, Outcome.DONE, "", landed=True, step=step)
         else:
-            self._end(key, Outcome.FAILED, event.error, landed=True, step=step)
+            flight.clear_ms = flight.older_until_ms
+            landed = not older or self._cluster.fences(key[0])
+            outcome = Outcome.DONE if event.error is None else Outcome.FAILED
+            self._end(key, outcome, event.error or "", landed=landed, step=step)
         self.look(key[0], step)
 
     def _end(self, key: Key, outcome: Outcome, detail: str, *, landed: bool, step: Step) -> None:

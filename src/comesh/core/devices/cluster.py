@@ -79,6 +79,10 @@ class Cluster:
     def home_of(self, routine: RoutineId) -> GroupId | None:
         return self.serving.program.group_of_routine.get(routine)
 
+    def fences(self, device: DeviceId) -> bool:
+        program = self.serving.program.devices.get(device)
+        return program is not None and program.fences
+
     def flight_ms(self, device: DeviceId) -> float:
         program = self.serving.program.devices.get(device)
         flight_ms = None if program is None else program.flight_ms
