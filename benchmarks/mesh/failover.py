@@ -1,0 +1,99 @@
+"""A leader is killed (-9) while a routine executes: how long until the next command reaches a device?
+
+The devices run in this process. The routine switches a lamp every 0.2 s, so that a command is under way whenever
+its leader dies; the next leader reads it back and goes on.
+"""
+
+import asyncio
+import time
+
+from peers.results import Result, result
+
+from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.drivers.virtual.server import DevicesServer
+from comesh.runtime.client import Client
+from comesh.runtime.inquiries import Fired
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.view import NodeStatus
+
+from mesh.documents import failover_document
+from mesh.locks import mesh_of
+from mesh.ready import until_ready
+
+ACTS_BEFORE = 5
+"""Lamps that have acted when the leader is killed."""
+BOUND_S = 30.0
+
+
+class Acts:
+    def __init__(self) -> None:
+        self.at_s: list[float] = []
+
+    def on_entry(self, entry: Acted | Pressed) -> None:
+        if isinstance(entry, Acted) and entry.refused is None:
+            self.at_s.append(time.perf_counter())
+
+    async def until(self, count: int) -> None:
+        ends = time.monotonic() + BOUND_S
+        while len(self.at_s) < count:
+            if time.monotonic() > ends:
+                raise TimeoutError(f"{len(self.at_s)} commands in {BOUND_S:.0f} s, and no more")
+            await asyncio.sleep(0.001)
+
+
+def leader_of(mesh: LocalMesh) -> str:
+    for node in mesh.nodes:
+        if mesh.runs(node):
+            with Client(mesh.data_of(node)) as client:
+                status = client.ask(NodeStatus, "status")
+            if any(one.serves and one.group != "deployment" for one in status.groups):
+                return node
+    raise RuntimeError("nobody leads")
+
+
+async def trial(lease: str) -> float:
+    """Milliseconds from the kill to the next act of a device."""
+    with mesh_of(failover_document(lease=lease)) as mesh:
+        acts = Acts()
+        server = DevicesServer(
+            mesh.deployment,
+            sorted(mesh.deployment.devices),
+            seed=1,
+            now_ms=lambda: 1000 * time.perf_counter(),
+            record=acts.on_entry,
+            still=True,
+        )
+        assert mesh.devices_at is not None
+        await server.open(*mesh.devices_at)
+        try:
+            await until_ready(mesh)
+            leader = leader_of(mesh)
+            asked = next(node for node in mesh.nodes if node != leader)
+
+            def fire() -> Fired:
+                with Client(mesh.data_of(asked)) as client:
+                    return client.ask(Fired, "fire", routine="long")
+
+            await asyncio.get_running_loop().run_in_executor(None, fire)
+            await acts.until(ACTS_BEFORE)
+            count = len(acts.at_s)
+            killed = time.perf_counter()
+            mesh.kill(leader)
+            # What was under way still lands: the next command is the first that a new leader sends.
+            await acts.until(count + 2)
+            return 1000 * (acts.at_s[count + 1] - killed)
+        finally:
+            server.close()
+
+
+def measure(lease: str, trials: int) -> Result:
+    return result(
+        f"CoMesh, leader killed, next command, lease {lease}",
+        "ms",
+        [asyncio.run(trial(lease)) for _ in range(trials)],
+    )
+
+
+if __name__ == "__main__":
+    for lease in ("1s", "250ms"):
+        print(measure(lease, 3))

@@ -1,0 +1,31 @@
+"""Starting the nodes of a mesh from a process that also is its devices, and waiting until all take part."""
+
+import asyncio
+import time
+
+from comesh.runtime.client import Client, NoAnswerError
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.view import NodeStatus
+
+READY_S = 60.0
+
+
+def is_ready(mesh: LocalMesh, node: str) -> bool:
+    try:
+        with Client(mesh.data_of(node), within_s=2.0) as client:
+            return client.ask(NodeStatus, "status").ready
+    except NoAnswerError:
+        return False
+
+
+async def until_ready(mesh: LocalMesh) -> float:
+    """Start all nodes; how many seconds until each takes part."""
+    began = time.monotonic()
+    for node in mesh.nodes:
+        mesh.start(node)
+    loop = asyncio.get_running_loop()
+    for node in mesh.nodes:
+        while not await loop.run_in_executor(None, is_ready, mesh, node):
+            if time.monotonic() - began > READY_S:
+                raise TimeoutError(f"{node} is not ready after {READY_S:.0f} s: {mesh.last_words(node)}")
+    return time.monotonic() - began
