@@ -31,7 +31,7 @@ def test_the_story_holds_what_it_promises(tmp_path: Path) -> None:
         "an epoch passes (5 s)",
         "every promise of the protocol held",
         "0 did not.",
-        f"comesh status --data {tmp_path / 'run'}",
+        f"files and logs: {tmp_path / 'run'}; the commands in brackets take it as --data",
     ):
         assert what in told.stdout
     assert "NOT" not in told.stdout
@@ -47,7 +47,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         assert running.end(signal.SIGINT) == 130, running.said()
     assert "ending all nodes in good order" in running.said()
     assert "Traceback" not in running.said()
-    assert processes_about(run) == []
+    wait_for(lambda: processes_about(run) == [], "no process is left")
 
 
 def test_a_document_without_devices_has_no_story(tmp_path: Path) -> None:
@@ -94,7 +94,8 @@ def test_texts_of_a_document_are_no_markup_on_the_screen(tmp_path: Path) -> None
         "b: {place: [1m, 0m]}, c: {place: [2m, 0m]}}\n"
         'devices: {d: {place: [0m, 0m], readings: {warm: {type: float, unit: "[/C]"}}}}\n'
     )
-    picture = shown(Pictured(text, tmp_path), 150, 50, "[/red] goes out")
+    picture = shown(Pictured(text, Path("here")), 150, 50, "[/red] goes out")
+    assert "comesh status --data here" in picture
     for part in ("[/bold]?[2J", "[/red]?", "[/red] goes out"):
         assert part in picture
 

@@ -120,8 +120,7 @@ class Stage:
             self._live.stop()
 
     def play_all(self, draws: Draws, *, once: bool) -> None:
-        self._say(f"files, logs and control sockets: {self.mesh.local.directory}")
-        self._say(f"ask from another terminal, for example: comesh status --data {self.mesh.local.directory}")
+        self._say(f"files and logs: {self.mesh.local.directory}; the commands in brackets take it as --data")
         self.play(opening(self.mesh))
         for device, reading, value in FIRST_READINGS:
             if device in self.mesh.deployment.devices:

@@ -46,13 +46,26 @@ def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:
     going = sum(one.live is not None for one in mesh.routines().values())
     now = f"{mesh.now_s:.1f} s; runs: {mesh.finished} finished, {mesh.failed} failed, {going} going"
     heading = plain(f"{mesh.deployment.name or 'A building'}: {now}", "bold")
-    happened = Panel(Group(*log.lines) if log.lines else Text(""), title="what happens")
-    note = Text("real processes on this machine, encrypted between each other. Ctrl-C ends all.", style="dim")
+    ask = f"Ctrl-C ends all. From another terminal: comesh status --data {mesh.local.directory}"
     if size.width < WIDE_COLUMNS or size.height < HIGH_ROWS:
-        return Group(heading, Panel(groups(mesh), title="groups"), happened, note)
+        lines = Group(*map(_in_one_line, log.lines))
+        return Group(
+            _in_one_line(heading),
+            Panel(groups(mesh), title="groups"),
+            Panel(lines, title="what happens"),
+            _in_one_line(plain(ask, "dim")),
+        )
+    happened = Panel(Group(*log.lines) if log.lines else Text(""), title="what happens")
+    note = plain(f"Real processes on this machine, encrypted between each other. {ask}", "dim")
     top = Columns([Panel(floor(mesh), title="the floor from above"), Panel(groups(mesh), title="groups")])
     happened.width = FLOOR_COLUMNS + 34
     return Group(heading, top, Columns([happened, Panel(devices(mesh), title="some devices")]), note)
+
+
+def _in_one_line(text: Text) -> Text:
+    short = text.copy()
+    short.no_wrap, short.overflow = True, "ellipsis"
+    return short
 
 
 def floor(mesh: DemoMesh) -> Text:

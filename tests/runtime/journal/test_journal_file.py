@@ -55,7 +55,7 @@ def test_a_first_start(data: Path) -> None:
 def test_a_journal_is_created_with_rights_only_on_demand(data: Path) -> None:
     journal = Journal.open(data, boot_id=FIRST)
     assert not journal.initialised
-    assert "permission" in journal.notes[0]
+    assert "--init" in journal.notes[0]
     journal.close()
     again = begin(data)
     assert not again.initialised, "it is not a first start any more"
