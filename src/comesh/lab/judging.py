@@ -82,6 +82,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Of runs, whose trace died with the process."""
     unsure: tuple[str, ...]
     """Disks of which not all was recorded: they were taken for ones that may have anything."""
+    quiet_s: float = 0.0
+    """How long nothing was broken; 0: promise 5 was not judged."""
 
     @property
     def kept(self) -> bool:
@@ -103,6 +105,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             f"runs {', '.join(map(str, loss.runs)) or 'none'}"
             for loss in self.losses
         ]
+        if not self.quiet_s:
+            told.append("promise 5 was not judged: nobody said when nothing was broken")
         if self.untold_ends:
             told.append(f"{self.untold_ends} runs ended whose last words died with their leader")
         if self.unsure:
@@ -179,6 +183,7 @@ class Judging:
             events=counts["events"],
             untold_ends=checks.runs.untold,
             unsure=tuple(sorted(name for name, one in self._machines.items() if one.disk.unsure)),
+            quiet_s=0.0 if self._quiet is None else (self._quiet.to_us - self._quiet.from_us) / 1e6,
         )
 
     def _ms(self, at_us: int) -> float:

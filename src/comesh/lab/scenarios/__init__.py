@@ -92,7 +92,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What did not come or was not so; empty: all did and was."""
     seconds: float = 0.0
     promises: dict[str, int] = {}
-    """How often each was broken."""
+    """How often each that was judged was broken."""
     verdicts: tuple[Verdict, ...] = ()
     figures: dict[str, float] = {}
 
@@ -131,4 +131,5 @@ def run(
 
 def _promises(verdicts: list[Verdict]) -> dict[str, int]:
     broken = Counter(one.promise for verdict in verdicts for one in verdict.violations)
-    return {str(promise): broken[promise] for promise in Promise}
+    judged = [one for one in Promise if one is not Promise.PROGRESS or all(v.quiet_s for v in verdicts)]
+    return {str(promise): broken[promise] for promise in judged}

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Final
 
 from comesh.lab.mesh import MeshError
+from comesh.lab.proxy_thread import ProxyThread
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.lab.scenarios.play import Play, Stage
 
@@ -14,6 +15,7 @@ LONG_S: Final = 20.0
 """So long that nodes of other sides are taken for dead, and replaced."""
 
 Sides = tuple[frozenset[str], ...]
+Pair = tuple[str, str]
 
 
 def parted_in_two(stage: Stage) -> None:
@@ -36,6 +38,7 @@ def _part(play: Play, count: int, *, spans: bool) -> None:
     members = {group: play.members(group) for group in (routines, devices)}
     sides = _sides(play.mesh.nodes, members[routines], members[devices], count, spans=spans)
     before = play.fire("across")
+    sent = _sent_bytes(play)
     play.part(*sides)
     began = time.monotonic()
     acting = {group: _quorum(sides, of) for group, of in members.items()}
@@ -52,15 +55,34 @@ def _part(play: Play, count: int, *, spans: bool) -> None:
         return time.monotonic() - began > lasts_s
 
     play.until(f"that stayed so for {lasts_s:g} s", over)
+    _tell_futile(play, sides, sent, time.monotonic() - began)
     ended = play.watch.look().ended
     play.must(
         f"{run} waits or failed with a reason: {ended.get(run, 'it waits')}",
         ended.get(run) not in ("finished", ""),
     )
     play.heal()
+    healed = time.monotonic()
     play.ends(before, run)
+    play.figure("ended_after_heal_s", time.monotonic() - healed)
     play.until("the mesh is whole", play.is_whole)
     play.goes_on("tick", "tock")
+
+
+def _sent_bytes(play: Play) -> dict[Pair, int]:
+    assert isinstance(play.mesh.links, ProxyThread)
+    return {pair: count.bytes for pair, count in play.mesh.links.proxy.counts.items()}
+
+
+def _tell_futile(play: Play, sides: Sides, before: dict[Pair, int], passed_s: float) -> None:
+    """What the busiest node sent to one that it cannot reach."""
+    side_of = {node: number for number, side in enumerate(sides) for node in side}
+    after = _sent_bytes(play)
+    most, pair = max(
+        (after[pair] - before.get(pair, 0), pair) for pair in after if side_of[pair[0]] != side_of[pair[1]]
+    )
+    play.say(f"{pair[0]} sent {most / passed_s:.0f} bytes per second to {pair[1]}, in vain")
+    play.figure("in_vain_bytes_per_s", most / passed_s)
 
 
 def _wait_until_only(play: Play, group: str, side: frozenset[str]) -> None:
