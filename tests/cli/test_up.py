@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,21 +65,23 @@ def test_status_for_machines(run: Path) -> None:
     assert len({one["document"] for one in nodes.values()}) == 1
 
 
-def test_a_routine_is_fired_traced_and_watched(run: Path) -> None:
-    watcher = [sys.executable, "-m", "comesh", "watch", "--data", str(run), "--json"]
-    with subprocess.Popen(watcher, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> None:
+    with Running(tmp_path / "watched", "watch", "--data", run, "--json") as watching:
         fired = comesh("fire", "there", "--data", run, "--json", "--request", "once")
         assert fired.code == 0, fired.stderr
         name = json.loads(fired.stdout)["run"]
         again = comesh("fire", "there", "--data", run, "--request", "once")
         assert f"{name} fired; see what it does with: comesh trace '{name}'" in again.stdout
         wait_for(lambda: "finished" in comesh("trace", name, "--data", run).stdout, "the run has finished")
-        comesh("fire", "back", "--data", run)
-        assert watching.stdout is not None
-        seen = (json.loads(line) for line in watching.stdout)
-        assert next(news for news in seen if news["kind"] == "run" and news["about"].startswith("back#"))
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(20) == 130
+
+        def news_of_a_firing() -> bool:
+            """Whenever the watcher began to listen, it hears of one of them."""
+            comesh("fire", "back", "--data", run)
+            return '"about":"back#' in watching.said()
+
+        wait_for(news_of_a_firing, "news of a run")
+        assert {"node", "kind", "about", "what"} <= json.loads(watching.said().splitlines()[0]).keys()
+        assert watching.end(signal.SIGINT) == 130
     lines = json.loads(comesh("trace", "there", "--data", run, "--json").stdout)
     assert lines[0]["what"] == "fired"
     assert {line["run"] for line in lines} == {name}
