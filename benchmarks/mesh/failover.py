@@ -1,14 +1,12 @@
 """A leader is killed (-9) while a routine executes: how long until the next command reaches a device?
 
-The devices run in this process. The routine switches a lamp every 0.2 s, so that a command is under way whenever
-its leader dies; the next leader reads it back and goes on.
+The devices run in this process. The routine switches a lamp every 0.2 s, so that a command is under way
+whenever its leader dies; the next leader reads it back and goes on.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
-
-from peers.results import Result, result
 
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.drivers.virtual.server import DevicesServer
@@ -16,10 +14,10 @@ from comesh.runtime.client import Client
 from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.view import NodeStatus
-
 from mesh.documents import failover_document
 from mesh.locks import mesh_of
 from mesh.ready import until_ready
+from peers.results import Result, result
 
 ACTS_BEFORE = 5
 """Lamps that have acted when the leader is killed."""

@@ -1,22 +1,21 @@
 """A firing of five devices: from the press of a button to the last of five commands, between real nodes.
 
-The devices run in this process, which so knows when a button was pressed and when each lamp acted. A press comes
-when the last run of its routine is over: one button for the time of a firing, twenty for as many as go through.
+The devices run in this process, which so knows when a button was pressed and when each lamp acted. A press
+comes when the last run of its routine is over: one button for the time of a firing, twenty for as many as go
+through.
 """
 
 import asyncio
 import time
 
-from peers.results import Result, result
-
 from comesh.core.ids import DeviceId
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.local_mesh import LocalMesh
-
 from mesh.documents import firing_document
 from mesh.locks import mesh_of
 from mesh.ready import until_ready
+from peers.results import Result, result
 
 REST_S = 0.003
 """From the last act to the next press: the run ends and gives its locks back meanwhile."""

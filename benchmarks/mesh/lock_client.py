@@ -1,10 +1,10 @@
 """A node that also asks for locks, as the leader of a routine's group would, and times the answers.
 
-    python lock_client.py OPTIONS LEADER MODE COUNT AT_ONCE
+    python lock_client.py OPTIONS LEADER COUNT AT_ONCE
 
-One pair is a LockRequest to the leader of the devices' group, its LockState with the grant, a Release, and its
-Released: what a routine's leader says and hears. Each is a letter through the node's own transport, encrypted;
-the grant and the release are committed, written and flushed by f+1 members before they are answered.
+One pair is a LockRequest to the leader of the devices' group, its LockState with the grant, a Release, and
+its Released: what a routine's leader says and hears. Each is a letter through the node's own transport,
+encrypted; the grant and the release are committed, written and flushed by f+1 members before they are answered.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import time
 
 import msgspec
 
-from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.messages import Datagram, decode, encode
 from comesh.core.stamps import OPENING, Fence, RunId, Stamp

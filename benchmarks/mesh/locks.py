@@ -4,21 +4,16 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-from peers.results import Result, result
-
-from comesh.core.ids import NodeId
 from comesh.deployment.load import load_bytes
 from comesh.deployment.program import program_of
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.options import NodeOptions, as_text
-
+from comesh.runtime.options import as_text
 from mesh.documents import locks_document
+from peers.results import Result, result
 
 CLIENT = Path(__file__).parent / "lock_client.py"
 
