@@ -4,7 +4,7 @@
 
 One pair is a LockRequest to the leader of the devices' group, its LockState with the grant, a Release, and
 its Released: what a routine's leader says and hears. Each is a letter through the node's own transport,
-encrypted; the grant and the release are committed, written and flushed by f+1 members before they are answered.
+encrypted; grant and release are committed, written and flushed by f+1 members before they are answered.
 """
 
 import asyncio

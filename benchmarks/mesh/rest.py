@@ -16,19 +16,19 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 class Rest(NamedTuple):
     ready_s: float
-    most_memory_mb: float
+    most_memory_mib: float
     mean_cpu_percent: float
     most_cpu_percent: float
 
 
 def _usage(mesh: LocalMesh) -> dict[str, tuple[float, float]]:
-    """Seconds of processor, and MB that are resident."""
+    """Seconds of processor, and MiB that are resident."""
     usage: dict[str, tuple[float, float]] = {}
     for node in mesh.nodes:
         process = Path(f"/proc/{mesh.pid(node)}")
         fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
         cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-        usage[node] = (cpu_s, int((process / "statm").read_text().split()[1]) * _PAGE_BYTES / 1e6)
+        usage[node] = (cpu_s, int((process / "statm").read_text().split()[1]) * _PAGE_BYTES / 2**20)
     return usage
 
 
@@ -43,8 +43,8 @@ def measure(seconds: float) -> Rest:
         time.sleep(seconds)
         after, took_s = _usage(mesh), time.monotonic() - at
         percents = [100 * (after[node][0] - before[node][0]) / took_s for node in mesh.nodes]
-        memory_mb = max(mb for _, mb in after.values())
-        return Rest(ready_s, memory_mb, sum(percents) / len(percents), max(percents))
+        memory_mib = max(mib for _, mib in after.values())
+        return Rest(ready_s, memory_mib, sum(percents) / len(percents), max(percents))
 
 
 if __name__ == "__main__":
