@@ -1,20 +1,22 @@
 """Real nodes, measured beside the systems they are compared with, in one run on this machine.
 
-    python benchmarks/nodes.py [locks] [firings] [failover] [detection] [rest]
+    python benchmarks/nodes.py [locks] [firings] [failover] [detection] [rest] [idle]
 
-All unless named: about six minutes. Peers are installed with apt-get if we are root and started on loopback; a
-peer that is missing leaves its ratios out, and says what to do. What each figure means: docs/benchmarks.md.
+All but idle (ten minutes per lease) unless named: about six minutes. Peers are installed with apt-get if we
+are root and started on loopback; a peer that is missing leaves its ratios out, and says what to do. What each
+figure means: docs/benchmarks.md.
 """
 
 import sys
 from collections.abc import Callable, Iterator
 
-from mesh import detection, failover, firings, locks, rest
+from mesh import detection, failover, firings, idle, locks, rest
 from peers import MEASURES, Effort, MissingError, Result, rate_ratio, ratio
 from protocol_rows import Row, at_least, at_most, show
 
 EFFORT = Effort()
 FAILOVERS = 5
+IDLE_MINUTES = 10.0
 
 
 def of_locks() -> Iterator[Row]:
@@ -71,6 +73,12 @@ def of_rest() -> Iterator[Row]:
     )
 
 
+def of_idle() -> Iterator[Row]:
+    for lease in ("1s", "250ms"):
+        elections = idle.measure(lease, IDLE_MINUTES)
+        yield at_most(f"elections in {IDLE_MINUTES:.0f} idle minutes, lease {lease}", elections, 0.0)
+
+
 def _held(what: str, measured: float, bar: float | None, told: str) -> Row:
     return Row(what, measured, "", None, told) if bar is None else at_least(what, measured, bar, told)
 
@@ -92,7 +100,11 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "failover": of_failover,
     "detection": of_detection,
     "rest": of_rest,
+    "idle": of_idle,
 }
+
+
+USUAL = tuple(name for name in PARTS if name != "idle")
 
 
 def main() -> int:
@@ -101,7 +113,7 @@ def main() -> int:
         print(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
         return 2
     missed = 0
-    for name in sys.argv[1:] or PARTS:
+    for name in sys.argv[1:] or USUAL:
         for row in PARTS[name]():
             show(row)
             missed += row.met is False
