@@ -10,6 +10,36 @@ x-lamp: &lamp
     work: {idempotent: false, takes: %(work)s}
     blink: {idempotent: false, takes: 20ms}
 """
+_ROOMS = """\
+devices:
+  east1: {place: [40m, 1m], <<: *lamp}
+  east2: {place: [40m, 2m], <<: *lamp}
+  door: {place: [40m, 3m], readings: {open: bool}}
+  west1: {place: [0m, 1m], <<: *lamp}
+  west2: {place: [0m, 2m], <<: *lamp}
+routines:
+  across:
+    do:
+      - {device: west1, command: work}
+      - {device: east1, command: work}
+  back:
+    do:
+      - {device: west1, command: set, argument: false}
+      - {device: east1, command: blink}
+  tick:
+    every: 1s
+    do:
+      - {device: west2, command: blink}
+  tock:
+    every: 1s
+    do:
+      - {device: east2, command: blink}
+  guard:
+    when: door.open
+    for: 3s
+    do:
+      - {device: east2, command: set, argument: true}
+"""
 
 
 def five_rooms(
@@ -48,35 +78,7 @@ settings:
 {_LAMP % {"work": work}}
 nodes:
 {nodes}
-devices:
-  east1: {{place: [40m, 1m], <<: *lamp}}
-  east2: {{place: [40m, 2m], <<: *lamp}}
-  door: {{place: [40m, 3m], readings: {{open: bool}}}}
-  west1: {{place: [0m, 1m], <<: *lamp}}
-  west2: {{place: [0m, 2m], <<: *lamp}}
-routines:
-  across:
-    do:
-      - {{device: west1, command: work}}
-      - {{device: east1, command: work}}
-  back:
-    do:
-      - {{device: west1, command: set, argument: false}}
-      - {{device: east1, command: blink}}
-  tick:
-    every: 1s
-    do:
-      - {{device: west2, command: blink}}
-  tock:
-    every: 1s
-    do:
-      - {{device: east2, command: blink}}
-  guard:
-    when: door.open
-    for: 3s
-    do:
-      - {{device: east2, command: set, argument: true}}
-"""
+{_ROOMS}"""
 
 
 def paper_rooms(shape: Shape, seed: int, *, epoch: str = "15s") -> str:
