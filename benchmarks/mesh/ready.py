@@ -18,11 +18,11 @@ def is_ready(mesh: LocalMesh, node: str) -> bool:
         return False
 
 
-async def until_ready(mesh: LocalMesh) -> float:
-    """Start all nodes; how many seconds until each takes part."""
+async def until_ready(mesh: LocalMesh, *, record: bool = False) -> float:
+    """Start all nodes; how many seconds until each takes part. record: to the mesh's directory."""
     began = time.monotonic()
     for node in mesh.nodes:
-        mesh.start(node)
+        mesh.start(node, record=mesh.directory / f"{node}.rec" if record else None)
     loop = asyncio.get_running_loop()
     for node in mesh.nodes:
         while not await loop.run_in_executor(None, is_ready, mesh, node):
