@@ -2,10 +2,10 @@
 
 What each is, read off the recordings of all nodes (times by one clock, in microseconds):
 - quorum: the leader writes an entry -> it counts it as committed;
-- election: a candidate writes its claim -> it serves. Leaders are killed for this, as the workload kills none;
+- election: a candidate writes its claim -> it serves. Leaders are killed for this: the workload kills none;
 - state transfer: the leader of a config proposes its end -> the leader of the next one serves;
-- lock acquisition, by the number of devices: a run asks for its first lock -> it has all; of runs that had to wait
-  for nobody, since the workload asks for more than there is;
+- lock acquisition, by the number of devices: a run asks for its first lock -> it has all; of runs that had to
+  wait for nobody, since the workload asks for more than there is;
 - sync delay: the last device that a waiting run lacks is granted to it -> it executes.
 """
 
