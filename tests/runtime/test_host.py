@@ -65,6 +65,7 @@ class Everything:
         self.flush_is_fast = fast
         self.may_flush = threading.Event()
         self.broken = False
+        self.compactions = 0
         self.image = Image()
         self.stopped = ""
         self.host = Host(
@@ -106,7 +107,7 @@ class Everything:
         return not self.broken
 
     def compact_if_due(self) -> None:
-        pass
+        self.compactions += 1
 
     # devices, clock
 
@@ -204,6 +205,42 @@ def test_a_flush_that_fails_in_its_thread_ends_what_waited() -> None:
         all_.may_flush.set()
         await until(lambda: isinstance(all_.events[-1], JournalFailed))
         assert "send after" not in all_.done
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_what_was_written_during_a_slow_flush_is_flushed_too() -> None:
+    async def play() -> None:
+        all_ = Everything(fast=False)
+        all_.give(write(1, flush=False))
+        await until(lambda: all_.host.at_rest is False)
+        all_.give(write(2, flush=False))
+        for _ in range(10):  # its turn comes while the first flush is still under way
+            await asyncio.sleep(0.002)
+        all_.may_flush.set()
+        await until(lambda: all_.done.count("flush") == 1)
+        await until(lambda: all_.host.at_rest is False)
+        all_.may_flush.set()
+        await until(lambda: all_.done.count("flush") == 2)
+        assert all_.compactions > 0
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_an_error_inside_ends_the_node_and_nothing_more_is_done() -> None:
+    async def play() -> None:
+        all_ = Everything()
+
+        def fails(_: object) -> None:
+            raise RuntimeError("a listener")
+
+        all_.host.listeners.append(fails)
+        all_.give(Observe(MemberChanged(PEER, "dead", LIFE, "")), send("after"))
+        assert "a listener" in all_.stopped and all_.host.broke
+        all_.give(send("later"))
+        assert all_.done == []
         all_.host.close()
 
     asyncio.run(play())

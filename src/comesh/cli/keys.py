@@ -14,6 +14,7 @@ from comesh.runtime.credentials import (
     AUTHORITY,
     AUTHORITY_DAYS,
     NODE_DAYS,
+    WARN_DAYS,
     Authority,
     CredentialsError,
     fingerprint,
@@ -21,8 +22,6 @@ from comesh.runtime.credentials import (
     read_certificate,
 )
 
-WARN_DAYS: Final = 30
-"""A certificate with fewer days left is warned of."""
 DEFAULT_DIRECTORY: Final = Path("keys")
 
 keys = typer.Typer(

@@ -102,6 +102,7 @@ def wait_until_ready(mesh: LocalMesh) -> float:
                 f"{', '.join(waiting)} not ready after {READY_S:.0f} s; see {mesh.directory / 'logs'}"
             )
         time.sleep(LOOK_S)
+    mesh.note_started(*mesh.nodes)
     return time.monotonic() - began
 
 

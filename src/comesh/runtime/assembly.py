@@ -25,7 +25,7 @@ from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import Devices
-from comesh.runtime.documents import digest, first_document, make_data_directory, parsed
+from comesh.runtime.documents import DocumentError, digest, first_document, make_data_directory, parsed
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
@@ -53,6 +53,8 @@ FLUSH_MS: Final = 50.0
 HOUSEKEEPING_S: Final = 0.5
 STILL_WAITS_S: Final = 10.0
 """How often a node that is not ready yet says what it waits for."""
+LONGEST_LEAVE_S: Final = 5.0
+"""Where a slow disk holds its good-bye back."""
 LEAVE_S: Final = 0.5
 """How long a node that leaves stays to hand its groups over and say good-bye."""
 NOT_FIRST: Final = (
@@ -79,8 +81,16 @@ class Assembly:
         program = program_of(self.deployment, 1, text=text)
         self.document_digest = digest(self.deployment)
         self.machine_clock = Clock(offset_ms=options.clock_offset_ms)
-        self.clock = MeshClock(self.machine_clock, last=LastWall(options.data), told=self.log.warn)
-        self.credentials = Credentials.load(options.keys, options.name, self._certain_wall_ms)
+        self.clock = MeshClock(
+            self.machine_clock,
+            last=LastWall(options.data),
+            told=self.log.warn,
+            mesh_size=len(self.deployment.nodes),
+        )
+        # Dates are told, not refused: a clock that is wrong must not keep the node from asking the others.
+        credentials = Credentials.load(options.keys, options.name, lambda: None)
+        self.clock.raise_floor(credentials.issued_ms)
+        self.credentials = credentials.with_clock(self._certain_wall_ms)
         self.journal = Journal.open(
             options.data,
             create="initialise" if options.initialise else "replace",
@@ -179,6 +189,10 @@ class Assembly:
             self.log.say("leaving: what it leads is handed over")
             self.host.give(LeaveAsked())
             await asyncio.sleep(LEAVE_S)
+            waited_s = LEAVE_S
+            while not self.host.at_rest and waited_s < LONGEST_LEAVE_S:
+                await asyncio.sleep(LEAVE_S)
+                waited_s += LEAVE_S
         await self.control.close()
         self.host.close()
         await self.devices.close()
@@ -205,6 +219,8 @@ class Assembly:
     def _deliver(self, sender: NodeId, message: bytes) -> None:
         if message[:1] == b"\x01":
             self.host.deliver(sender, message)
+        elif sender not in self.deployment.nodes:
+            self.host.counters["dropped: from a node that the deployment does not have"] += 1
         elif message[:1] == bytes([QUESTION]):
             if not self.questions.on_frame(sender, message):
                 self.host.counters["dropped: a question that cannot be read"] += 1
@@ -214,7 +230,8 @@ class Assembly:
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
-        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble)))
+        dates = self.credentials.notes()
+        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble, *dates)))
 
     def _certain_wall_ms(self) -> float | None:
         """For dates of certificates; None: this node knows no time yet."""
@@ -269,20 +286,27 @@ class Assembly:
             + (f". Not reached: {unreached}" if unreached else "")
         )
 
+    def _adopt(self, version: int, text: str, *, strict: bool) -> None:
+        """A newer deployment version: its addresses, devices and durability."""
+        try:
+            self.deployment = parsed(text, f"version {version}")
+            self.document_digest = digest(self.deployment)
+            for name, addresses in self._addresses(self.deployment).items():
+                self.transport.set_addresses(name, addresses)
+            self.devices.adopt(self.deployment)
+            self.journal.declare_strict(strict)
+            self.log.say(f"deployment version {version}")
+        except (DocumentError, JournalError) as wrong:
+            self.log.error(f"deployment version {version}: {wrong}")
+
     async def _keep_house(self) -> None:
         """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
         version = 1
         waited_s = 0.0
         while True:
             if self.node.deployment != version and self.node.groups is not None:
-                version = self.node.deployment
-                self.deployment = parsed(self.node.groups.versions.newest.text, f"version {version}")
-                self.document_digest = digest(self.deployment)
-                for name, addresses in self._addresses(self.deployment).items():
-                    self.transport.set_addresses(name, addresses)
-                self.devices.adopt(self.deployment)
-                self.journal.declare_strict(self.node.groups.versions.newest.settings.strict)
-                self.log.say(f"deployment version {version}")
+                version, newest = self.node.deployment, self.node.groups.versions.newest
+                self._adopt(version, newest.text, strict=newest.settings.strict)
             if not self.was_ready:
                 waited_s += HOUSEKEEPING_S
                 self.was_ready = self.view.ready

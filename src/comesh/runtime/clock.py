@@ -125,8 +125,11 @@ class MeshClock:
         last: LastWall | None = None,
         floor_ms: float = MADE_MS,
         told: Callable[[str], None] = lambda note: None,
+        mesh_size: int = 1,
     ) -> None:
-        """floor_ms: the newest date that is known for certain. told: gets what a person should know."""
+        """floor_ms: the newest date that is known for certain. told: gets what a person should know.
+        mesh_size: how many nodes there are."""
+        self._mesh_size = min(mesh_size, MOST_NODES)
         self.notes: deque[str] = deque(maxlen=MOST_NOTES)
         self.counters: Counter[str] = Counter()
         self.source = ""
@@ -204,10 +207,11 @@ class MeshClock:
         self._is_outvoted = self._is_far and self._most_agree_on(mesh_ms)
 
     def _most_agree_on(self, mesh_ms: float) -> bool:
-        """More than half of all that were heard and this node."""
+        """More than half of all that were heard and this node; and of half of the mesh at least: the first
+        two that answer do not speak for all."""
         offset_ms = mesh_ms - self.monotonic_ms()
         agree = sum(abs(one_ms - offset_ms) <= FAR_MS for one_ms, _ in self._heard.values())
-        return 2 * agree > len(self._heard) + 1
+        return 2 * agree > max(len(self._heard) + 1, self._mesh_size // 2)
 
     # -- what we go by -----------------------------------------------------------------------------------
 

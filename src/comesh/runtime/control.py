@@ -90,14 +90,14 @@ class Control:
                 await _write(writer, {"error": f"{MOST_CLIENTS} others ask already; try again"})
                 return
             while line := await reader.readline():
-                await self._on_line(line, writer)
+                await self._on_line(line, reader, writer)
         except (ConnectionError, ValueError, asyncio.CancelledError):
             pass  # it went away, or sent a line longer than any question
         finally:
             self._clients.discard(task)
             writer.close()
 
-    async def _on_line(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _on_line(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             asked = msgspec.json.decode(line, type=Asked)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -106,10 +106,27 @@ class Control:
             )
             return
         if asked.get("ask") == "watch":
-            async for news in self._stream(asked):
-                await _write(writer, news)
+            await self._tell_until_gone(asked, reader, writer)
         else:
             await _write(writer, await self._answer(asked))
+
+    async def _tell_until_gone(
+        self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Who watches says nothing more; when it goes, also without any news, its place is free."""
+
+        async def tell() -> None:
+            async for news in self._stream(asked):
+                await _write(writer, news)
+
+        telling = asyncio.ensure_future(tell())
+        gone = asyncio.ensure_future(reader.read())
+        try:
+            await asyncio.wait((telling, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (telling, gone):
+                task.cancel()
+            await asyncio.gather(telling, gone, return_exceptions=True)
 
 
 async def _write(writer: asyncio.StreamWriter, answer: object) -> None:

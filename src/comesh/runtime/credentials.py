@@ -32,6 +32,8 @@ AUTHORITY: Final = "authority"
 """The name of the authority's files, which no node can have."""
 AUTHORITY_DAYS: Final = 3650
 NODE_DAYS: Final = 730
+WARN_DAYS: Final = 30
+"""A certificate that is valid for less is told of."""
 MOST_DAYS: Final = 36_500
 """A hundred years: dates stay within what certificates can say."""
 BACKDATED: Final = timedelta(days=1)
@@ -167,6 +169,28 @@ class Credentials:
             if wrong:
                 raise CredentialsError(f"{path} {wrong}; make it again, or set this machine's clock")
         return Credentials(NodeId(name), key, certificate, authority, wall_ms)
+
+    @property
+    def issued_ms(self) -> float:
+        """When the younger of both certificates was made: no clock is right that shows an earlier time."""
+        made = max(self.certificate.not_valid_before_utc, self.authority.not_valid_before_utc)
+        return made.timestamp() * 1000.0
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person should do about dates, in time."""
+        wall_ms = self.wall_ms()
+        if wall_ms is None:
+            return ()
+        again = f"make it again with: comesh keys node {self.name} --force, and start the node again"
+        found: list[str] = []
+        for whose, one in (("this node's certificate", self.certificate), ("the authority", self.authority)):
+            wrong = date_problem(one, wall_ms)
+            left_days = (one.not_valid_after_utc.timestamp() * 1000.0 - wall_ms) / 86_400_000.0
+            if wrong:
+                found.append(f"{whose} {wrong}; {again}")
+            elif left_days < WARN_DAYS:
+                found.append(f"{whose} expires in {left_days:.0f} days; {again}")
+        return tuple(found)
 
     def with_clock(self, wall_ms: WallClock) -> "Credentials":
         return replace(self, wall_ms=wall_ms)

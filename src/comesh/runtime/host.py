@@ -12,13 +12,16 @@ Rules:
 - what need not be flushed at once is every flush_ms, and nothing waits for that;
 - a record that cannot be written ends what its step wanted: JournalFailed is what the node gets next. Then
   the disk is tried now and then, and JournalMended says when it works again;
+- an error inside ends the process: what the node believes and what it did would no longer be the same;
 - observations are told (and recorded) in their place among the effects, before anything that comes after
   them is done. So recordings of many processes, merged by time, have causes before what they cause.
 """
 
 import asyncio
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 from comesh.core.effects import (
@@ -99,6 +102,8 @@ class Host:
         self.listeners: list[Told] = []
         self.wrote: list[Callable[[JournalRecord], None]] = []
         self.flushed: list[Callable[[], None]] = []
+        self.broke = False
+        """An error inside ended it."""
         self.journal_trouble = ""
         """Why nothing can be written; empty: it can."""
         self._journal = journal
@@ -113,6 +118,8 @@ class Host:
         self._stepping = False
         self._waiting: deque[Effect] = deque()
         self._flushing: asyncio.Future[None] | None = None
+        self._flusher = ThreadPoolExecutor(1, "flush")
+        """Of its own: whoever looks names up may wait for long."""
         self._blocked = False
         """Something waits for a flush that is under way."""
         self._again = False
@@ -149,6 +156,7 @@ class Host:
     def close(self) -> None:
         """Nothing is done any more; a flush that is under way is let go."""
         self._ended = True
+        self._flusher.shutdown(wait=False)
         self._timers.close()
         self._inbox.clear()
         self._waiting.clear()
@@ -161,9 +169,23 @@ class Host:
                 effects = self.node.step(event, self._clock.monotonic_ms(), self._clock.wall_ms())
                 if effects:
                     self._perform(effects)
+        except Exception as wrong:
+            self._break(wrong)
         finally:
             self._stepping = False
         self._transport.flush()
+
+    def _break(self, wrong: Exception) -> None:
+        """Half of a step was done: what the node believes and what it did are no longer the same. It ends,
+        and begins again from its journal."""
+        self._ended = self.broke = True
+        where = "".join(traceback.format_exception(wrong))
+        self._on_stop(f"an error inside, please report it: {where}")
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing waits for the disk."""
+        return not self._waiting and self._flushing is None
 
     def _on_timer(self, timer: Timer) -> None:
         if timer.part != "host":
@@ -255,7 +277,10 @@ class Host:
             self._timers.set(_FLUSH, self._flush_ms)
 
     def _flush_batch(self) -> None:
-        if not self._dirty or self._flushing is not None or self.journal_trouble:
+        if not self._dirty or self.journal_trouble:
+            return
+        if self._flushing is not None:
+            self._timers.set(_FLUSH, self._flush_ms)
             return
         try:
             self._journal.compact_if_due()
@@ -279,7 +304,7 @@ class Host:
             self._again = True
             return
         self._again = self._dirty = False
-        self._flushing = asyncio.get_running_loop().run_in_executor(None, self._journal.flush)
+        self._flushing = asyncio.get_running_loop().run_in_executor(self._flusher, self._journal.flush)
         self._flushing.add_done_callback(self._on_flushed)
 
     def _on_flushed(self, done: "asyncio.Future[None]") -> None:
@@ -289,17 +314,30 @@ class Host:
         wrong = done.exception()
         if isinstance(wrong, self._journal_error):
             self._fail(str(wrong))
-        elif wrong is not None:
-            raise wrong
+        elif isinstance(wrong, Exception):
+            self._break(wrong)
+            return
         elif self._again:
             self._flush_in_thread()
             return
         else:
-            self._blocked = False
-            for told in self.flushed:
-                told()
-            self._go_on()
+            try:
+                self._after_flush()
+            except Exception as wrong_inside:
+                self._break(wrong_inside)
+                return
         self._drain()
+
+    def _after_flush(self) -> None:
+        for told in self.flushed:
+            told()
+        try:
+            self._journal.compact_if_due()
+        except self._journal_error as wrong:
+            self._fail(str(wrong))
+            return
+        self._blocked = False
+        self._go_on()
 
     def _go_on(self) -> None:
         """Write all records that waited, then do what may be done."""

@@ -224,7 +224,8 @@ class Inquiries:
         for answer in answers.values():
             lines += () if answer is None else _decoded(answer, Lines) or ()
         if ask == "trace" and "#" not in about:
-            latest = max(lines, key=lambda line: line.wall_ms, default=None)
+            runs = [line for line in lines if "#" in line.run]
+            latest = max(runs, key=lambda line: line.wall_ms, default=None)
             lines = [] if latest is None else list(await self._lines(ask, latest.run))
         return tuple(sorted(lines, key=lambda line: line.wall_ms))
 

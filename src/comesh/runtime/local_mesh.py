@@ -29,7 +29,7 @@ from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
 from comesh.runtime.journal import JournalError
-from comesh.runtime.journal.files import DirectoryLock
+from comesh.runtime.journal.files import JOURNAL, DirectoryLock
 from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -71,6 +71,7 @@ class LocalMesh:
             started = self.directory / "started.json"
             if started.is_file():
                 self._started = set(msgspec.json.decode(started.read_bytes(), type=list[str]))
+            self.note_started(*self.nodes)
         except (OSError, CredentialsError, msgspec.DecodeError) as wrong:
             what = f"{wrong.filename}: {wrong.strerror}" if isinstance(wrong, OSError) else str(wrong)
             raise LocalMeshError(
@@ -161,11 +162,16 @@ class LocalMesh:
     ) -> None:
         """process: what the process is called here, if not as its node. addresses: of the others as this node
         is to reach them. more: fields of NodeOptions."""
+        self.note_started(node)
         first = node not in self._started
-        if first:
-            self._started.add(node)
-            (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
         self._spawn(process or node, node_command(self.options(node, addresses, initialise=first, **more)))
+
+    def note_started(self, *nodes: str) -> None:
+        """Remember who has a journal: if it is gone one day, the node was wiped, and does not begin anew."""
+        new = {node for node in nodes if (self.data_of(node) / JOURNAL).exists()} - self._started
+        if new:
+            self._started |= new
+            (self.directory / "started.json").write_bytes(msgspec.json.encode(sorted(self._started)))
 
     def options(
         self, node: str, addresses: Mapping[NodeId, Address] | None = None, **more: Any
@@ -246,6 +252,7 @@ class LocalMesh:
             self._held = None
 
     def _forget(self, name: str) -> None:
+        self.note_started(name)
         process = self._processes.pop(name, None)
         if process is not None:
             if process.stdin is not None:

@@ -58,7 +58,8 @@ class Questions:
         self._answer = answer
         self._now_ms = now_ms
         self._number = 0
-        self._open: dict[int, asyncio.Future[bytes]] = {}
+        self._open: dict[int, tuple[NodeId, asyncio.Future[bytes]]] = {}
+        """Who was asked, and who waits."""
         self._watchers: dict[NodeId, float] = {}
         """Who is told the news, and until when."""
         self.on_news: list[Callable[[News], None]] = []
@@ -74,8 +75,8 @@ class Questions:
             case Question():
                 self._tell(sender, Reply(frame.number, self._answer(frame.ask, frame.about)))
             case Reply():
-                waiting = self._open.pop(frame.number, None)
-                if waiting is not None and not waiting.done():
+                asked, waiting = self._open.get(frame.number, (None, None))
+                if waiting is not None and asked == sender and not waiting.done():
                     waiting.set_result(frame.body)
             case WatchAsked():
                 if sender in self._watchers or len(self._watchers) < MOST_WATCHERS:
@@ -97,7 +98,7 @@ class Questions:
                 break
             self._number += 1
             future = asyncio.get_running_loop().create_future()
-            self._open[self._number] = future
+            self._open[self._number] = (node, future)
             waiting[node] = (self._number, future)
             self._tell(node, Question(self._number, ask, about))
         if waiting:

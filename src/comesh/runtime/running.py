@@ -20,14 +20,15 @@ from comesh.runtime.options import NodeOptions, from_text
 from comesh.runtime.transport import TransportError
 
 READY_LOOK_S: Final = 0.05
-WANTED, ENDED_ITSELF, COULD_NOT_RUN = 0, 1, 2
+WANTED, ENDED_ITSELF, COULD_NOT_RUN, BROKE = 0, 1, 2, 70
+"""A service manager starts it again after BROKE, and not after ENDED_ITSELF: another process has its name."""
 
 
 def run(text: str) -> int:
     """With options as `as_text` has them; the exit code."""
     options = from_text(text)
     try:
-        why = asyncio.run(_run(options))
+        code = asyncio.run(_run(options))
     except (DocumentError, CredentialsError, JournalError, TransportError) as wrong:
         sys.stderr.write(f"comesh: {options.name}: {wrong}\n")
         return COULD_NOT_RUN
@@ -35,11 +36,11 @@ def run(text: str) -> int:
         where = f"{wrong.filename}: " if wrong.filename else ""
         sys.stderr.write(f"comesh: {options.name}: {where}{wrong.strerror or wrong}\n")
         return COULD_NOT_RUN
-    return ENDED_ITSELF if why else WANTED
+    return code
 
 
-async def _run(options: NodeOptions) -> str:
-    """Why it had to end; empty: somebody wanted it to."""
+async def _run(options: NodeOptions) -> int:
+    """The exit code."""
     assembly = Assembly(options, Log(options.name, options.log))
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
@@ -52,7 +53,9 @@ async def _run(options: NodeOptions) -> str:
     await assembly.stopped.wait()
     readiness.cancel()
     await assembly.close()
-    return assembly.why_stopped
+    if assembly.host.broke:
+        return BROKE
+    return ENDED_ITSELF if assembly.why_stopped else WANTED
 
 
 def _settle_memory() -> None:

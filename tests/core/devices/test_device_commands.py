@@ -14,6 +14,7 @@ from device_bench import (
 )
 from msgspec.structs import replace
 
+from comesh.core.devices.calls import TOO_LATE
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.records import Outcome
 from comesh.core.stamps import FIRST_ERA, Ballot
@@ -288,6 +289,42 @@ def test_the_word_of_a_device_that_fences_is_the_last_one() -> None:
     bench.release(A)
     hold = bench.record(LAMP).hold
     assert hold is not None and hold.run == B
+
+
+def test_a_call_that_may_still_land_is_not_taken_for_one_that_never_left() -> None:
+    """The new leader could not tell the device again, for want of a lease, and the run gives back."""
+    bench = held()
+    bench.command(A, expects={"on": True})
+    bench.take_done(CommandDevice)
+    bench.answering[LAMP] = {"on": False}
+    bench.lead(Ballot(1, 0))
+    bench.run(10)
+    bench.serving.lease_until_ms = bench.now_ms
+    bench.answer(bench.sent_command().call, LAMP, error=TOO_LATE)
+    assert not bench.take_done(CommandDevice)
+    bench.lock(B)
+    bench.release(A)
+    bench.run(LANDING_MS - 100)
+    assert bench.record(LAMP).hold is None
+    bench.run(200)
+    hold = bench.record(LAMP).hold
+    assert hold is not None and hold.run == B
+
+
+def test_an_error_of_a_node_is_no_word_of_the_device() -> None:
+    bench = held()
+    bench.serving.program.devices[LAMP] = replace(bench.serving.program.devices[LAMP], fences=True)
+    bench.command(A, expects={"on": True})
+    bench.take_done(CommandDevice)
+    bench.answering[LAMP] = {"on": False}
+    bench.lead(Ballot(1, 0))
+    bench.run(10)
+    bench.answer(bench.sent_command().call, LAMP, error="too many calls are open")
+    assert outcomes(bench) == [Outcome.UNKNOWN]
+    bench.lock(B)
+    bench.release(A)
+    bench.run(LANDING_MS - 100)
+    assert bench.record(LAMP).hold is None
 
 
 def test_the_next_step_waits_for_what_a_former_leader_may_have_sent() -> None:

@@ -54,11 +54,21 @@ Key = tuple[DeviceId, RunId, int, int]
 class _Flight:
     """What this leader knows of a committed call that may still land."""
 
-    __slots__ = ("clear_ms", "inherited", "left_ms", "numbers", "older_until_ms", "read_until_ms")
+    __slots__ = (
+        "clear_ms",
+        "first_left_ms",
+        "inherited",
+        "left_ms",
+        "numbers",
+        "older_until_ms",
+        "read_until_ms",
+    )
 
     def __init__(self) -> None:
         self.left_ms: float | None = None
         """When it was sent; None: it was not, by this leader."""
+        self.first_left_ms = NEVER_MS
+        """When it was first sent: one that always comes too late ends with its timeout."""
         self.clear_ms = NEVER_MS
         """From then on nothing of it can happen any more."""
         self.inherited = False
@@ -167,7 +177,7 @@ class Calls:
 
     def _never_left(self, device: DeviceId, call: Call) -> bool:
         flight = self._flights.get(_key(device, call))
-        return flight is None or (flight.left_ms is None and not flight.inherited)
+        return flight is None or (flight.left_ms is None and flight.older_until_ms == -NEVER_MS)
 
     def look(self, device: DeviceId, step: Step) -> None:
         """Do what is due for the open calls of a device; always safe to call again."""
@@ -235,6 +245,8 @@ class Calls:
         record = self._cluster.find(key[0])
         hold = _hold_of(record, call.run, call.attempt)
         if record is None or hold is None:
+            if step.now_ms < flight.older_until_ms:
+                return flight.older_until_ms
             self._land(key, step)
             return NEVER_MS
         serving = self._serving
@@ -244,6 +256,7 @@ class Calls:
         if step.now_ms < older_ms:
             return older_ms
         flight.left_ms = step.now_ms
+        flight.first_left_ms = min(flight.first_left_ms, step.now_ms)
         flight.clear_ms = max(step.now_ms + self._landing_ms(call), flight.older_until_ms)
         step.do(
             CommandDevice(
@@ -291,17 +304,25 @@ class Calls:
                 self._end(key, Outcome.DONE, "read back", landed=not older, step=step)
             else:
                 flight.read_until_ms = step.now_ms
-        elif event.error == TOO_LATE:
+        elif event.error == TOO_LATE and step.now_ms < flight.first_left_ms + call.timeout_ms:
             flight.left_ms = None
             flight.clear_ms = max(step.now_ms, flight.older_until_ms)
         elif event.error == NO_ANSWER:
             self._end(key, Outcome.UNKNOWN, NO_ANSWER, landed=False, step=step)
         else:
-            flight.clear_ms = flight.older_until_ms
-            landed = not older or self._cluster.fences(key[0])
-            outcome = Outcome.DONE if event.error is None else Outcome.FAILED
-            self._end(key, outcome, event.error or "", landed=landed, step=step)
+            self._on_word(key, flight, event.error, older, step)
         self.look(key[0], step)
+
+    def _on_word(self, key: Key, flight: _Flight, error: str | None, older: bool, step: Step) -> None:
+        """Done, or not. An error may be a node's, of which the device never heard: it does not fence off what
+        a former leader sent, which may have been done or still be."""
+        flight.clear_ms = flight.older_until_ms
+        if error is None:
+            landed = not older or self._cluster.fences(key[0])
+            self._end(key, Outcome.DONE, "", landed=landed, step=step)
+        else:
+            outcome = Outcome.UNKNOWN if older else Outcome.FAILED
+            self._end(key, outcome, error, landed=not older, step=step)
 
     def _end(self, key: Key, outcome: Outcome, detail: str, *, landed: bool, step: Step) -> None:
         """Its outcome is known. One that was unknown before stays so: it was told."""

@@ -165,10 +165,14 @@ class _Device:
         """Remember the grant of a command that came; or say why it is refused."""
         if not self.spec.fences or grant is None:
             return None
-        if self.grant is not None and grant < self.grant:
+        if self.is_outdated(grant):
             return f"fenced: grant {grant} is older than {self.grant}"
         self.grant = grant
         return None
+
+    def is_outdated(self, grant: Stamp | None) -> bool:
+        """Something newer has come, also since this began."""
+        return self.spec.fences and grant is not None and self.grant is not None and grant < self.grant
 
     def act(self, command: str, argument: Value | None, now_ms: float) -> str | None:
         """Carry a command out; or say why not."""
@@ -286,6 +290,8 @@ class VirtualDevices:
         if device.down:
             return None
         command = request.command or ""
+        if refused is None and device.is_outdated(request.grant):
+            refused = f"fenced: grant {request.grant} is older than {device.grant}"
         if refused is None:
             refused = device.act(command, request.argument, now_ms)
         acted = Acted(
