@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz lab bench lock clean
+.PHONY: help demo test check fuzz lab bench peers lock clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench: $(STAMP)  ## measure: selection, simulator, membership, protocol (about t
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/membership.py
 	$(BIN)/python benchmarks/protocol.py
+
+peers: $(STAMP)  ## measure real nodes beside etcd, ZooKeeper and Serf (about eight minutes; as root it installs them)
+	$(BIN)/python benchmarks/nodes.py
 
 lock: $(STAMP)  ## renew requirements.lock from pyproject.toml
 	@$(PIP) install uv
