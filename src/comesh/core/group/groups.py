@@ -208,6 +208,9 @@ class Groups:
         self.unable = True
         self.post_office.finder.forget_letters()
         self.on_leave(step)
+        for replica in list(self.replicas.values()):
+            if replica.election is not None:
+                replica.follow(step)  # a claim that is not on disk must not be repeated
 
     def on_able(self, image: Image, step: Step) -> None:
         """The journal can be written again: what was accepted but not written is forgotten."""
