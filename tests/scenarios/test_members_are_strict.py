@@ -8,6 +8,8 @@ from comesh.core.effects import Send
 from comesh.core.events import MessageReceived
 from comesh.core.group.replica import Replica
 from comesh.core.group_messages import Ask, Body, Claim, InConfig, Promise, Refuse, State
+from comesh.core.ids import NodeId
+from comesh.core.messages import Message
 from comesh.core.stamps import Ballot
 
 N1, N2, N3 = NODES[:3]
@@ -82,3 +84,22 @@ def test_only_the_answer_to_its_own_question_makes_a_member_whole(stage: Stage) 
     stage.run(6.0)
     assert any("sent long ago" in line for line in stage.telling.lines)
     assert not replica_of(stage, N3).whole
+
+
+def test_a_claim_that_could_not_be_written_is_never_made(stage: Stage) -> None:
+    """Who cannot write gives its election up, and another one leads."""
+    claims: list[tuple[str, Ballot]] = []
+
+    def hear(_: float, sender: NodeId, __: NodeId, message: Message, ___: int) -> None:
+        if isinstance(message, InConfig) and isinstance(message.body, Claim) and message.group == KITCHEN:
+            claims.append((sender, message.body.ballot))
+
+    stage.world.senders.append(hear)
+    stage.world.set_full(stage.world.machines[N2], True)
+    stage.crash(N1)
+    stage.run(20.0)
+    assert {sender for sender, _ in claims} == {N3}
+    assert replica_of(stage, N3).leadership is None, "n2 cannot acknowledge, so there is no quorum yet"
+    stage.world.set_full(stage.world.machines[N2], False)
+    stage.run(20.0)
+    assert replica_of(stage, N3).leadership or replica_of(stage, N2).leadership
