@@ -125,7 +125,7 @@ def _device(name: DeviceId, device: Device) -> DeviceProgram:
         event=device.event,
         flight_ms=SELF_FENCED_FLIGHT_MS if fences_itself else None,
         fit=_fit(device.readings),
-        fences=fences_itself,
+        fences=device.driver.type == "virtual",
     )
 
 

@@ -39,16 +39,19 @@ from comesh.core.effects import (
     Subscribe,
 )
 from comesh.core.events import JournalFailed, JournalMended, MessageReceived, Timer, TimerFired
+from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.journal import Image, JournalRecord
 from comesh.core.messages import WIRE_VERSION, Datagram, WireError, decode, encode
 from comesh.core.node import AnyEvent, Node
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 from comesh.runtime.timers import Timers
 from comesh.runtime.transport import Transport
 
 RETRY_DISK_MS: Final = 1000.0
 MOST_WAITING: Final = 100_000
 """Effects that wait for the disk. A disk that takes so long is treated as one that cannot be written."""
+_OF_GROUPS: Final = (InConfig, Letter, DocumentAsked, DocumentGiven)
 _RETRY: Final = Timer("host", "disk")
 _FLUSH: Final = Timer("host", "flush")
 
@@ -232,8 +235,11 @@ class Host:
     def _do(self, effect: Effect) -> None:
         match effect:
             case Send():
-                datagram = Datagram(self.node.id, effect.incarnation, self.node.deployment, effect.message)
-                self._transport.send(effect.to, encode(datagram))
+                message = effect.message
+                data = encode(Datagram(self.node.id, effect.incarnation, self.node.deployment, message))
+                of_groups = isinstance(message, _OF_GROUPS)
+                self.counters["bytes of groups" if of_groups else "bytes of membership"] += len(data)
+                self._transport.send(effect.to, data)
             case SetTimer():
                 self._timers.set(effect.timer, effect.after_ms)
             case CancelTimer():

@@ -183,7 +183,12 @@ class Inquiries:
             routines=view.routines(),
             memory_kb=_resident_kb(),
             cpu_s=usage.ru_utime + usage.ru_stime,
-            counters={**assembly.transport.counters, **assembly.host.counters, **view.refused},
+            counters={
+                **assembly.transport.counters,
+                **assembly.host.counters,
+                **assembly.devices.traffic(),
+                **view.refused,
+            },
         )
 
     async def _mesh(self) -> Mesh:

@@ -28,6 +28,8 @@ from comesh.drivers.virtual.wire import (
     split_address,
 )
 
+SENT: Final = "bytes to devices"
+RECEIVED: Final = "bytes from devices"
 MOST_OPEN: Final = 4096
 """Requests of one process that wait for an answer; further ones are refused."""
 
@@ -91,7 +93,9 @@ class Link:
     def send(self, body: ToDevices, number: int = 0) -> None:
         """Once; lost if the socket is not open."""
         if self._datagrams is not None:
-            self._datagrams.add(encode(Packet(self._client, number, body)))
+            data = encode(Packet(self._client, number, body))
+            self.counters[SENT] += len(data)
+            self._datagrams.add(data)
 
     async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices:
         """TimeoutError: no answer. LinkError: it was not sent, or nothing listens there."""
@@ -115,6 +119,7 @@ class Link:
     # -- datagrams ---------------------------------------------------------------------------------------
 
     def _received(self, data: bytes, _: Address) -> None:
+        self.counters[RECEIVED] += len(data)
         try:
             backs = decode_backs(data)
         except PacketError as wrong:
@@ -160,6 +165,10 @@ class Links:
 
     def get(self, address: str) -> Link:
         return self._links.setdefault(address, Link(address, self._now_ms))
+
+    def traffic(self) -> dict[str, int]:
+        """Bytes to and from devices, of all links."""
+        return {name: sum(link.counters[name] for link in self._links.values()) for name in (SENT, RECEIVED)}
 
     def close(self) -> None:
         for link in self._links.values():

@@ -114,6 +114,10 @@ class Devices:
         self._locals.clear()
         self._surroundings.links.close()
 
+    def traffic(self) -> dict[str, int]:
+        """Bytes to and from devices that are processes of their own."""
+        return self._surroundings.links.traffic()
+
     def adopt(self, deployment: Deployment) -> None:
         """A new version of the document: drivers of what is new, and none of what is gone. A device that is
         the same, in the same place, keeps its driver, and its state where it is virtual."""

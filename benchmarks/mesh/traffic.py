@@ -1,0 +1,96 @@
+"""Bytes on the paper's 11-node workload: a hub (central mode) against the nodes of a mesh.
+
+What a node sends and receives is counted: to and from devices, and to other nodes for groups; membership
+apart. Between nodes only what is sent is counted, once, before it is encrypted and bundled. The mesh runs with
+epochs of 20 s instead of 60, so that ten of them pass in a run.
+"""
+
+import asyncio
+import time
+
+from comesh.core.ids import DeviceId
+from comesh.drivers.virtual.server import DevicesServer
+from comesh.runtime.client import Client
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.view import NodeStatus
+from mesh.locks import mesh_of
+from mesh.ready import until_ready
+from paper_workload import PaperWorkload, Shape, make_workload
+
+DROPPED_S = 10.0
+"""At the beginning, as the paper does."""
+WORK = ("bytes to devices", "bytes from devices", "bytes of groups")
+MEMBERSHIP = ("bytes of membership",)
+
+Rates = dict[str, tuple[float, float]]
+"""By node: bytes per second of its work, and of membership."""
+
+
+def central(document: str) -> str:
+    """The same, with one group of one node that looks after everything."""
+    lines = [
+        line for line in document.splitlines() if not line.startswith(("  f: ", "  epoch: ", "  selection: "))
+    ]
+    lines.insert(lines.index("settings:") + 1, "  preset: central")
+    return "\n".join(lines) + "\n"
+
+
+def quick(document: str) -> str:
+    return document.replace("  epoch: 60s", "  epoch: 20s")
+
+
+def _counts(mesh: LocalMesh) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+    for node in mesh.nodes:
+        with Client(mesh.data_of(node)) as client:
+            counts[node] = client.ask(NodeStatus, "status").counters
+    return counts
+
+
+async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> Rates:
+    server = DevicesServer(
+        mesh.deployment,
+        sorted(mesh.deployment.devices),
+        seed=1,
+        now_ms=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e6,
+        still=True,
+    )
+    assert mesh.devices_at is not None
+    await server.open(*mesh.devices_at)
+    loop = asyncio.get_running_loop()
+    try:
+        await until_ready(mesh)
+        for reading in workload.readings:
+            living = server.living(DeviceId(reading.device))
+            loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
+        await asyncio.sleep(DROPPED_S)
+        before, at = await loop.run_in_executor(None, _counts, mesh), time.monotonic()
+        await asyncio.sleep(seconds)
+        after, took_s = await loop.run_in_executor(None, _counts, mesh), time.monotonic() - at
+    finally:
+        server.close()
+
+    def rate(node: str, names: tuple[str, ...]) -> float:
+        return sum(after[node].get(name, 0) - before[node].get(name, 0) for name in names) / took_s
+
+    return {node: (rate(node, WORK), rate(node, MEMBERSHIP)) for node in mesh.nodes}
+
+
+def measure(seconds: float, routines: int = 10, seed: int = 3) -> tuple[Rates, Rates]:
+    """Of the hub's deployment, and of the mesh."""
+    workload = make_workload(Shape.GRID, routines=routines, seed=seed, lasts_s=seconds + DROPPED_S)
+    rates: list[Rates] = []
+    for document in (central(workload.document), quick(workload.document)):
+        with mesh_of(document) as mesh:
+            rates.append(asyncio.run(play(mesh, workload, seconds)))
+    return rates[0], rates[1]
+
+
+if __name__ == "__main__":
+    hub_rates, mesh_rates = measure(200.0)
+    hub = max(work for work, _ in hub_rates.values())
+    work = [one for one, _ in mesh_rates.values()]
+    print(f"hub {hub:.0f} bytes/s; mean node {sum(work) / len(work):.0f}, busiest {max(work):.0f}")
+    print(f"hub / mean node {hub / (sum(work) / len(work)):.2f}; hub / busiest node {hub / max(work):.2f}")
+    of_membership = [one for _, one in mesh_rates.values()]
+    print(f"membership, mean node: {sum(of_membership) / len(of_membership):.0f} bytes/s")
