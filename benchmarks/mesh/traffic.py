@@ -1,7 +1,7 @@
 """Bytes on the paper's 11-node workload: a hub (central mode) against the nodes of a mesh.
 
 What a node sends and receives is counted: to and from devices, and to other nodes for groups; membership
-apart. Between nodes only what is sent is counted, once, before it is encrypted and bundled. The mesh runs with
+apart. Between nodes only what is sent is counted, once, before it is encrypted and bundled. The mesh has
 epochs of 20 s instead of 60, so that ten of them pass in a run.
 """
 
