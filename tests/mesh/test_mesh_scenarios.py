@@ -13,7 +13,7 @@ QUICK = (
     "disk-full",
     "leader-stands-still",
 )
-"""The longest first. The others are played by `make lab` only; all-dark-batched waits half a minute by itself."""
+"""The longest first. `make lab` plays the others: all-dark-batched waits for half a minute by itself."""
 
 
 @pytest.mark.parametrize("name", QUICK)
