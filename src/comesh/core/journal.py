@@ -62,6 +62,8 @@ class StateTaken(_Entry, frozen=True, tag=5):
     ballot: Ballot
     number: int
     records: tuple[Record, ...] | None
+    whole: bool = True
+    """A leader gave it in answer to this member's question, or the member lacked nothing before."""
 
 
 class PowerLost(_Entry, frozen=True, tag=6):
@@ -150,7 +152,8 @@ class Image:
                 kept = self.configs[record.mark]
                 if record.records is not None:
                     kept.records = {one.key: one for one in record.records}
-                kept.number, kept.accepted, kept.whole = record.number, record.ballot, True
+                kept.number, kept.accepted = record.number, record.ballot
+                kept.whole = kept.whole or record.whole
             case ConfigKept():
                 before = self.configs.get(record.config.mark)
                 kept = self.configs[record.config.mark] = KeptConfig(record)

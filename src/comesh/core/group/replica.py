@@ -372,11 +372,12 @@ class Replica:
         step.do(Persist(StateTaken(self.mark, ballot, self.ledger.number, self.ledger.snapshot())))
 
     def take_first(self, records: tuple[Record, ...], number: int, step: Step) -> None:
-        """The state that the config began with comes after the seat: it is below whatever was promised."""
+        """The state that the config began with comes after the seat: it is below whatever was promised, and
+        does not make a member whole that lost power since it took its seat."""
         self.ledger.replace(records, number)
         self.accepted = self.opened_with = OPENING
         self.opened_number = number
-        step.do(Persist(StateTaken(self.mark, OPENING, number, records)))
+        step.do(Persist(StateTaken(self.mark, OPENING, number, records, self.whole)))
 
     def _on_state(self, rank: int, state: State, step: Step) -> None:
         if self.election is not None and self.election.awaits(rank, state):
