@@ -10,8 +10,8 @@ figure means: docs/benchmarks.md.
 import sys
 from collections.abc import Callable, Iterator
 
-from mesh import detection, failover, firings, idle, locks, rest
 from peers import MEASURES, Effort, MissingError, Result, rate_ratio, ratio
+from processes import detection, failover, firings, idle, locks, rest
 from protocol_rows import Row, at_least, at_most, show
 
 EFFORT = Effort()

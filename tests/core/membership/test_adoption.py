@@ -1,7 +1,6 @@
 """A new deployment version: who is in both is known on, who is new is met, who is gone is forgotten."""
 
 import pytest
-from mesh import Mesh
 
 from comesh.core.draws import Draws
 from comesh.core.effects import CancelTimer, MemberChanged, Observe, Refused, Send, SetTimer
@@ -15,6 +14,7 @@ from comesh.core.membership.table import Table
 from comesh.core.messages import Gossip, MemberState, MemberUpdate, Ping, Rumours
 from comesh.core.plan import Place, PlannedNode
 from comesh.core.step import Step
+from mesh import Mesh
 
 SETTINGS = MembershipSettings()
 LIFE = Incarnation(3, 7, 1)

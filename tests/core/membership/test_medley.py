@@ -1,7 +1,6 @@
 """Medley in the simulator: who notices what, when, and that all come to agree."""
 
 import pytest
-from mesh import Mesh
 
 from comesh.core.effects import Effect, Observe, Persist, Refused, Send, Stop
 from comesh.core.events import MessageReceived, Started, Timer, TimerFired
@@ -25,6 +24,7 @@ from comesh.core.messages import (
 from comesh.core.node import Node
 from comesh.sim.disk import Disk
 from comesh.sim.topology import Shape
+from mesh import Mesh
 
 
 def test_a_mesh_starts_agrees_and_stays_quiet() -> None:

@@ -22,10 +22,10 @@ from comesh.core.records import DeviceRecord
 from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.recording import Line, Told, Wrote, observation_of, read, record_of
-from mesh.failover import leader_of
-from mesh.locks import mesh_of
-from mesh.ready import until_ready
 from paper_workload import PaperWorkload, Shape, make_workload
+from processes.failover import leader_of
+from processes.locks import mesh_of
+from processes.ready import until_ready
 
 KILLS = 5
 KILL_EVERY_S = 12.0

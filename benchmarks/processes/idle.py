@@ -6,8 +6,8 @@ from comesh.cli.up import wait_until_ready
 from comesh.core.effects import LeaderChanged
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.recording import Told, observation_of, read
-from mesh.documents import idle_document
-from mesh.locks import mesh_of
+from processes.documents import idle_document
+from processes.locks import mesh_of
 
 NODES = 5
 

@@ -12,8 +12,8 @@ from comesh.deployment.load import load_bytes
 from comesh.deployment.program import program_of
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.options import as_text
-from mesh.documents import locks_document
 from peers.results import Result, result
+from processes.documents import locks_document
 
 CLIENT = Path(__file__).parent / "lock_client.py"
 

@@ -14,10 +14,10 @@ from comesh.runtime.client import Client
 from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.view import NodeStatus
-from mesh.documents import failover_document
-from mesh.locks import mesh_of
-from mesh.ready import until_ready
 from peers.results import Result, result
+from processes.documents import failover_document
+from processes.locks import mesh_of
+from processes.ready import until_ready
 
 ACTS_BEFORE = 5
 """Lamps that have acted when the leader is killed."""

@@ -13,9 +13,9 @@ from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.view import NodeStatus
-from mesh.locks import mesh_of
-from mesh.ready import until_ready
 from paper_workload import PaperWorkload, Shape, make_workload
+from processes.locks import mesh_of
+from processes.ready import until_ready
 
 DROPPED_S = 10.0
 """At the beginning, as the paper does."""

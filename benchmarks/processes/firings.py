@@ -12,10 +12,10 @@ from comesh.core.ids import DeviceId
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.local_mesh import LocalMesh
-from mesh.documents import firing_document
-from mesh.locks import mesh_of
-from mesh.ready import until_ready
 from peers.results import Result, result
+from processes.documents import firing_document
+from processes.locks import mesh_of
+from processes.ready import until_ready
 
 REST_S = 0.003
 """From the last act to the next press: the run ends and gives its locks back meanwhile."""

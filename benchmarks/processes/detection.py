@@ -6,10 +6,10 @@ import time
 from comesh.core.effects import MemberChanged
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.recording import Told, observation_of, read
-from mesh.documents import idle_document
-from mesh.locks import mesh_of
-from mesh.ready import is_ready
 from peers.results import Result, result
+from processes.documents import idle_document
+from processes.locks import mesh_of
+from processes.ready import is_ready
 
 NODES = 10
 SETTLE_S = 4.0

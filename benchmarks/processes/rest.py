@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from comesh.cli.up import begin, wait_until_ready
 from comesh.runtime.local_mesh import LocalMesh
-from mesh.locks import mesh_of
+from processes.locks import mesh_of
 
 OFFICE = Path(__file__).parent.parent.parent / "src" / "comesh" / "cli" / "office.yaml"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
