@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.client import Client
 from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
@@ -17,7 +16,7 @@ from comesh.runtime.view import NodeStatus
 from peers.results import Result, result
 from processes.documents import failover_document
 from processes.locks import mesh_of
-from processes.ready import until_ready
+from processes.ready import devices_of, until_ready
 
 ACTS_BEFORE = 5
 """Lamps that have acted when the leader is killed."""
@@ -58,14 +57,7 @@ async def trial(lease: str) -> float:
     """Milliseconds from the kill to when a command of another leader reaches a device."""
     with mesh_of(failover_document(lease=lease)) as mesh:
         acts = Acts()
-        server = DevicesServer(
-            mesh.deployment,
-            sorted(mesh.deployment.devices),
-            seed=1,
-            now_ms=lambda: 1000 * time.perf_counter(),
-            record=acts.on_entry,
-            still=True,
-        )
+        server = devices_of(mesh, acts.on_entry)
         assert mesh.devices_at is not None
         await server.open(*mesh.devices_at)
         try:

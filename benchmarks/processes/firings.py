@@ -10,12 +10,11 @@ import time
 
 from comesh.core.ids import DeviceId
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.local_mesh import LocalMesh
 from peers.results import Result, result
 from processes.documents import firing_document
 from processes.locks import mesh_of
-from processes.ready import until_ready
+from processes.ready import devices_of, until_ready
 
 REST_S = 0.003
 """From the last act to the next press: the run ends and gives its locks back meanwhile."""
@@ -33,14 +32,7 @@ class Pressing:
         self._left: dict[int, int] = {}
         """Lamps that have not acted yet."""
         self._over = False
-        self._server = DevicesServer(
-            mesh.deployment,
-            sorted(mesh.deployment.devices),
-            seed=1,
-            now_ms=lambda: 1000 * time.perf_counter(),
-            record=self._on_entry,
-            still=True,
-        )
+        self._server = devices_of(mesh, self._on_entry)
 
     async def open(self, host: str, port: int) -> None:
         await self._server.open(host, port)

@@ -10,7 +10,6 @@ What each is, read off the recordings of all nodes (times by one clock, in micro
 """
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +18,12 @@ from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.ids import DeviceId
 from comesh.core.journal import Appended, Promised
 from comesh.core.records import DeviceRecord
-from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.recording import Line, Told, Wrote, observation_of, read, record_of
 from paper_workload import PaperWorkload, Shape, make_workload
 from processes.failover import leader_of
 from processes.locks import mesh_of
-from processes.ready import until_ready
+from processes.ready import devices_of, until_ready
 
 KILLS = 5
 KILL_EVERY_S = 12.0
@@ -36,13 +34,7 @@ Delays = dict[str, list[float]]
 
 async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> None:
     """The mesh is recorded to its directory."""
-    server = DevicesServer(
-        mesh.deployment,
-        sorted(mesh.deployment.devices),
-        seed=1,
-        now_ms=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e6,
-        still=True,
-    )
+    server = devices_of(mesh)
     assert mesh.devices_at is not None
     await server.open(*mesh.devices_at)
     loop = asyncio.get_running_loop()

@@ -3,11 +3,25 @@
 import asyncio
 import time
 
+from comesh.drivers.virtual.living import Record
+from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.view import NodeStatus
 
 READY_S = 60.0
+
+
+def devices_of(mesh: LocalMesh, record: Record | None = None) -> DevicesServer:
+    """All devices of a mesh, in this process, which so knows when each of them acts. They stand still."""
+    return DevicesServer(
+        mesh.deployment,
+        sorted(mesh.deployment.devices),
+        seed=1,
+        now_ms=lambda: 1000 * time.perf_counter(),
+        record=record,
+        still=True,
+    )
 
 
 def is_ready(mesh: LocalMesh, node: str) -> bool:

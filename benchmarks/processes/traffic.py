@@ -9,13 +9,12 @@ import asyncio
 import time
 
 from comesh.core.ids import DeviceId
-from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.view import NodeStatus
 from paper_workload import PaperWorkload, Shape, make_workload
 from processes.locks import mesh_of
-from processes.ready import until_ready
+from processes.ready import devices_of, until_ready
 
 DROPPED_S = 10.0
 """At the beginning, as the paper does."""
@@ -48,13 +47,7 @@ def _counts(mesh: LocalMesh) -> dict[str, dict[str, int]]:
 
 
 async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> Rates:
-    server = DevicesServer(
-        mesh.deployment,
-        sorted(mesh.deployment.devices),
-        seed=1,
-        now_ms=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e6,
-        still=True,
-    )
+    server = devices_of(mesh)
     assert mesh.devices_at is not None
     await server.open(*mesh.devices_at)
     loop = asyncio.get_running_loop()

@@ -66,7 +66,7 @@ class Pictured(DemoMesh):
         assert deployment is not None
         super().__init__(LocalMesh(directory, deployment, text), deployment, records=None)
         self._gone = gone
-        self.local.runs = lambda name: name not in gone  # type: ignore[method-assign]  # there is no process
+        self.local.runs = lambda name: name not in gone  # there is no process
 
     @property
     def groups(self) -> dict[GroupId, GroupSeen]:

@@ -82,7 +82,7 @@ def play(request: pytest.FixtureRequest) -> Callable[..., None]:
             async with rig_of(device) as rig, asyncio.timeout(60):
                 await rig.driver.open()
                 assert await rig.driver.read()  # as nodes do, again and again
-                await scene(rig)  # type: ignore[misc]  # a scene is an async function
+                await scene(rig)  # a scene is an async function
                 await rig.driver.close()
 
         asyncio.run(whole())
@@ -95,7 +95,7 @@ def stamp(n: int) -> Stamp:
 
 
 def setting(value: bool, **more: object) -> DeviceCommand:
-    return DeviceCommand(command="set", argument=value, **more)  # type: ignore[arg-type]  # fields of it
+    return DeviceCommand(command="set", argument=value, **more)  # fields of it
 
 
 def test_a_command_changes_what_is_read(play: Callable[..., None]) -> None:

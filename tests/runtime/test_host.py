@@ -216,8 +216,10 @@ def test_what_was_written_during_a_slow_flush_is_flushed_too() -> None:
         all_.give(write(1, flush=False))
         await until(lambda: all_.host.at_rest is False)
         all_.give(write(2, flush=False))
-        for _ in range(10):  # its turn comes while the first flush is still under way
-            await asyncio.sleep(0.002)
+        due_s = asyncio.get_running_loop().time() + 0.02
+        await until(
+            lambda: asyncio.get_running_loop().time() > due_s
+        )  # its turn comes during the first flush
         all_.may_flush.set()
         await until(lambda: all_.done.count("flush") == 1)
         await until(lambda: all_.host.at_rest is False)

@@ -27,8 +27,8 @@ class Mesh:
             node: Devices(
                 node,
                 deployment,
-                send=lambda to, frame, sender=node: self.send(sender, to, frame),  # type: ignore[misc]  # bound
-                give=lambda event, node=node: self._give(node, event),  # type: ignore[misc]  # bound here
+                send=lambda to, frame, sender=node: self.send(sender, to, frame),  # bound
+                give=lambda event, node=node: self._give(node, event),  # bound here
                 now_ms=lambda: now_ms() + self.offset_ms,
                 **{"still": True, **options},
             )

@@ -25,7 +25,7 @@ def stamp(n: int) -> Stamp:
 
 
 def setting(call: int, value: bool, **more: object) -> CommandDevice:
-    return CommandDevice(LAMP, call, "set", value, **more)  # type: ignore[arg-type]  # fields of it
+    return CommandDevice(LAMP, call, "set", value, **more)  # fields of it
 
 
 # -- where devices are -----------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ async def trio(build: Build) -> AsyncIterator[Trio]:
     for transport in transports.values():
         for name, other in transports.items():
             if hasattr(transport, "set_addresses") and other is not transport:
-                transport.set_addresses(name, [(HOST, other.port)])  # type: ignore[attr-defined]  # only UDP has it
+                transport.set_addresses(name, [(HOST, other.port)])  # only UDP has it
     try:
         yield {name: (transports[name], inboxes[name]) for name in NODES}
     finally:
@@ -145,7 +145,7 @@ def test_a_receiver_may_answer_at_once(build: Build) -> None:
         await transports[ONE].open(heard)
         await transports[TWO].open(answer)
         if hasattr(transports[ONE], "set_addresses"):
-            transports[ONE].set_addresses(TWO, [(HOST, transports[TWO].port)])  # type: ignore[attr-defined]  # as above
+            transports[ONE].set_addresses(TWO, [(HOST, transports[TWO].port)])  # as above
         for number in range(20):
             transports[ONE].send(TWO, b"%d" % number)
         await until(lambda: len(heard.got) == 20)
