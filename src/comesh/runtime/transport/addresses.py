@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -22,22 +23,40 @@ class AddressBook:
     def __init__(self, given: Mapping[NodeId, Sequence[Endpoint]]) -> None:
         self._given = {node: list(endpoints)[:MOST_ADDRESSES] for node, endpoints in given.items()}
         self._known: dict[NodeId, list[tuple[socket.AddressFamily, Address]]] = {}
+        self._hosts: Counter[str] = Counter()
+        """Of all addresses that are known, and how often each is there."""
         self._looked_up_ms: dict[NodeId, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        for node in self._given:
+            self._learn(node, self._literals(node))
 
     def set(self, node: NodeId, endpoints: Sequence[Endpoint]) -> None:
         self._given[node] = list(endpoints)[:MOST_ADDRESSES]
-        self._known.pop(node, None)
+        self._learn(node, self._literals(node))
         self._looked_up_ms.pop(node, None)
+
+    def _literals(self, node: NodeId) -> list[tuple[socket.AddressFamily, Address]]:
+        return [at for one in self._given[node] for at in literal(*one)]
+
+    def _learn(self, node: NodeId, found: list[tuple[socket.AddressFamily, Address]]) -> None:
+        for _, address in self._known.get(node, ()):
+            host = str(address[0])
+            self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
+        self._hosts.update(str(address[0]) for _, address in found)
+        self._known[node] = found
+
+    def has_host(self, host: str) -> bool:
+        """Whether some node is there, as far as is known by now."""
+        return host in self._hosts
 
     def __contains__(self, node: NodeId) -> bool:
         return bool(self._given.get(node))
 
     def addresses(self, node: NodeId, now_ms: float) -> list[tuple[socket.AddressFamily, Address]]:
         """What is known by now. Host names are looked up in the background, and known the next time."""
-        known = self._known.get(node)
-        if known is None:
-            known = self._known[node] = [at for one in self._given.get(node, ()) for at in literal(*one)]
+        known = self._known.get(node, [])
         names = [one for one in self._given.get(node, ()) if not literal(*one)]
         if names and now_ms - self._looked_up_ms.get(node, float("-inf")) >= LOOK_UP_AGAIN_MS:
             self._looked_up_ms[node] = now_ms
@@ -47,7 +66,7 @@ class AddressBook:
         return known
 
     async def _look_up(self, node: NodeId, names: list[Endpoint]) -> None:
-        found = [at for one in self._given.get(node, ()) for at in literal(*one)]
+        found = self._literals(node)
         for host, port in names:
             try:
                 answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
@@ -55,7 +74,7 @@ class AddressBook:
                 continue
             found += [(answer[0], answer[4]) for answer in answers]
         if all(one in self._given.get(node, ()) for one in names):
-            self._known[node] = list(dict.fromkeys(found))[:MOST_ADDRESSES]
+            self._learn(node, list(dict.fromkeys(found))[:MOST_ADDRESSES])
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -4,8 +4,9 @@
     peer:           <- COOKIE            <- FLIGHT             <- FLIGHT
 
 Rules: nothing is kept for a stranger without a valid cookie, and no answer to it is longer than what it sent.
-What an unauthenticated datagram says costs at most a handshake. Every part is repeated until answered, ever
-slower; a handshake has its time; a silent peer is knocked at only as long as there is something to say to it.
+What an unauthenticated datagram says costs at most a handshake; `slots` says how many of them. Every part is
+repeated until answered, ever slower; a handshake has its time; a silent peer is knocked at only as long as
+there is something to say to it.
 """
 
 import secrets
@@ -188,14 +189,16 @@ class Handshakes:
         if known is not None:
             self._say_again(known, now_ms)
             return
-        if not self.sessions.has_room_for(str(way.address[0])):
+        host = str(way.address[0])
+        in_book = self._book.has_host(host)
+        if not self.sessions.make_room_for(host, now_ms, in_book=in_book):
             self._counters["dropped: too many handshakes at once"] += 1
             return
         own_id = secrets.token_bytes(ID_BYTES)
         session = Session(self._context, own_id, way, initiated=False, now_ms=now_ms)
         session.name_remote(hello.session)
         session.hello_key = key
-        self.sessions.add_half_open(session)
+        self.sessions.add_half_open(session, in_book=in_book)
         self._advance(session, hello.records, now_ms)
 
     def _on_flight(self, flight: Flight, way: Way, now_ms: float) -> None:

@@ -15,10 +15,14 @@ from comesh.runtime.transport.session import Address, Session
 from comesh.runtime.transport.settings import (
     MOST_HALF_OPEN,
     MOST_HALF_OPEN_OF_ONE_HOST,
+    MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+    MOST_HALF_OPEN_OF_ONE_NETWORK,
+    MOST_HALF_OPEN_OF_THE_BOOK,
     MOST_OLD_SESSIONS,
     MOST_PEERS,
     TransportSettings,
 )
+from comesh.runtime.transport.slots import Slots
 
 
 class Sessions:
@@ -39,8 +43,19 @@ class Sessions:
         self.by_remote_id: dict[bytes, Session] = {}
         """By the peer's id; established ones."""
         self.half_open: dict[tuple[Address, bytes], Session] = {}
-        """That strangers began: by address and their id."""
-        self._half_open_of: Counter[str] = Counter()
+        """That others began: by address and their id."""
+        self._slots = Slots(
+            MOST_HALF_OPEN,
+            of_one_network=MOST_HALF_OPEN_OF_ONE_NETWORK,
+            of_one_host=MOST_HALF_OPEN_OF_ONE_HOST,
+            chance_ms=settings.chance_ms,
+        )
+        self._slots_of_the_book = Slots(
+            MOST_HALF_OPEN_OF_THE_BOOK,
+            of_one_network=MOST_HALF_OPEN_OF_THE_BOOK,
+            of_one_host=MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+            chance_ms=settings.chance_ms,
+        )
         self._answered: dict[tuple[Address, bytes], Session] = {}
         """Established ones that peers began: a repeated HELLO begins nothing."""
         self.memory = Memory()
@@ -64,14 +79,21 @@ class Sessions:
         """The session that a HELLO from there with that id began."""
         return self.half_open.get(key) or self._answered.get(key)
 
-    def has_room_for(self, host: str) -> bool:
-        """For one more handshake that a stranger at this address began."""
-        return len(self.half_open) < MOST_HALF_OPEN and self._half_open_of[host] < MOST_HALF_OPEN_OF_ONE_HOST
+    def make_room_for(self, host: str, now_ms: float, *, in_book: bool) -> bool:
+        """For one more handshake that somebody at this address began; one of another may go for it."""
+        may, victim = self._slots_for(in_book=in_book).make_room(host, now_ms)
+        if victim is not None:
+            self._counters["handshakes displaced: too many at once"] += 1
+            self.remove(victim)
+        return may
 
-    def add_half_open(self, session: Session) -> None:
+    def add_half_open(self, session: Session, *, in_book: bool) -> None:
         self.by_id[session.own_id] = session
         self.half_open[session.hello_key] = session
-        self._half_open_of[str(session.hello_key[0][0])] += 1
+        self._slots_for(in_book=in_book).add(session)
+
+    def _slots_for(self, *, in_book: bool) -> Slots:
+        return self._slots_of_the_book if in_book else self._slots
 
     def add_established(self, peer: Peer, session: Session, now_ms: float) -> None:
         session.peer = peer
@@ -134,10 +156,8 @@ class Sessions:
     def _leave_half_open(self, session: Session) -> None:
         if self.half_open.get(session.hello_key) is session:
             del self.half_open[session.hello_key]
-            host = str(session.hello_key[0][0])
-            self._half_open_of[host] -= 1
-            if not self._half_open_of[host]:
-                del self._half_open_of[host]
+            self._slots.discard(session)
+            self._slots_of_the_book.discard(session)
 
     def on_tick(self, peer: Peer, now_ms: float) -> None:
         """Replaced sessions end."""

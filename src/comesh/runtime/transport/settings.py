@@ -13,7 +13,13 @@ MOST_PEERS: Final = 4_096
 """Peers remembered at once; all of them have certificates of our authority or stand in the address book."""
 MOST_HALF_OPEN: Final = 256
 """Handshakes under way that strangers began."""
-MOST_HALF_OPEN_OF_ONE_HOST: Final = 128
+MOST_HALF_OPEN_OF_ONE_NETWORK: Final = 128
+"""Of these by one /24 of IPv4, or /64 of IPv6."""
+MOST_HALF_OPEN_OF_ONE_HOST: Final = 64
+"""And by one address."""
+MOST_HALF_OPEN_OF_THE_BOOK: Final = 256
+"""Handshakes under way that came from hosts of the address book, which have these for themselves."""
+MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK: Final = 128
 """Of these by one address: a whole mesh may live on one machine."""
 MOST_WAITING: Final = 256
 """Messages that wait for one peer's session; the oldest are dropped."""
@@ -36,6 +42,8 @@ class TransportSettings:
     """Also how often a silent peer is knocked at, as long as there is something to say to it."""
     handshake_limit_ms: float = 5_000.0
     """A handshake that takes longer is given up, and begun anew."""
+    chance_ms: float = 1_000.0
+    """A handshake that others began keeps its slot so long, unless a source with fewer needs it."""
     waiting_ms: float = 3_000.0
     """A message that waited longer for a session is old news, and dropped."""
     gone_ms: float = 1_000.0
