@@ -65,7 +65,9 @@ class Everything:
         self.flush_is_fast = fast
         self.may_flush = threading.Event()
         self.broken = False
-        self.compactions = 0
+        self.compaction_is_due = False
+        self.may_compact = threading.Event()
+        self.threads: list[str] = []
         self.image = Image()
         self.stopped = ""
         self.host = Host(
@@ -107,7 +109,17 @@ class Everything:
         return not self.broken
 
     def compact_if_due(self) -> None:
-        self.compactions += 1
+        if self.compaction_is_due:
+            assert self.may_compact.wait(5.0)
+            self.threads.append(threading.current_thread().name)
+            self.compaction_is_due = False
+            self.done.append("compact")
+
+    def declare_strict(self, strict: bool) -> None:
+        assert self.may_flush.wait(5.0)
+        if self.broken:
+            raise DiskError("broken")
+        self.done.append("strict" if strict else "not strict")
 
     # devices, clock
 
@@ -225,7 +237,61 @@ def test_what_was_written_during_a_slow_flush_is_flushed_too() -> None:
         await until(lambda: all_.host.at_rest is False)
         all_.may_flush.set()
         await until(lambda: all_.done.count("flush") == 2)
-        assert all_.compactions > 0
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("flush", [True, False])
+def test_the_loop_goes_on_while_a_journal_that_has_grown_is_replaced(flush: bool) -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.compaction_is_due = True
+        all_.give(write(1, flush=flush), send("a"))
+        await until(lambda: all_.host.at_rest is False)
+        all_.give(send("b"), write(2, flush=False), send("c"))
+        assert len(all_.events) == 2, "the core goes on"
+        assert all_.done == (["write 1"] if flush else ["write 1", "send a"]), "and nothing is written"
+        all_.may_compact.set()
+        await until(lambda: "send c" in all_.done)
+        assert [one for one in all_.done if one != "flush"] == [
+            "write 1",
+            *(["compact", "send a"] if flush else ["send a", "compact"]),
+            "send b",
+            "write 2",
+            "send c",
+        ]
+        assert all_.done.index("compact") < all_.done.index("flush")
+        assert all_.threads == ["flush_0"]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_nothing_more_is_done_until_the_journal_says_how_the_process_works() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.host.declare_strict(False)
+        all_.give(write(1, flush=False), send())
+        assert all_.done == []
+        all_.may_flush.set()
+        await until(lambda: "send n2" in all_.done)
+        assert all_.done[:4] == ["not strict", "flush", "write 1", "send n2"]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_a_disk_that_did_not_take_how_the_process_works_is_told_when_it_is_mended() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.broken = True
+        all_.may_flush.set()
+        all_.host.declare_strict(True)
+        await until(lambda: isinstance(all_.events[-1] if all_.events else None, JournalFailed))
+        all_.broken = False
+        await until(lambda: "strict" in all_.done)
+        assert isinstance(all_.events[-1], JournalMended)
         all_.host.close()
 
     asyncio.run(play())

@@ -294,9 +294,9 @@ class Assembly:
             for name, addresses in self._addresses(self.deployment).items():
                 self.transport.set_addresses(name, addresses)
             self.devices.adopt(self.deployment)
-            self.journal.declare_strict(strict)
+            self.host.declare_strict(strict)
             self.log.say(f"deployment version {version}")
-        except (DocumentError, JournalError) as wrong:
+        except DocumentError as wrong:
             self.log.error(f"deployment version {version}: {wrong}")
 
     async def _keep_house(self) -> None:

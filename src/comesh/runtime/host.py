@@ -9,6 +9,8 @@ Rules:
 - a record is written before any later effect of its step. If it must be flushed, and that is slow here, it
   is flushed in a thread: the core goes on, and what it wants done waits, in order, until the disk has it. All
   records that wait by then are written and flushed at once: earlier than they must be, and so as safe;
+- a journal that has grown is replaced by a snapshot in that thread. Nothing is written meanwhile: what the
+  core wants done waits as for a flush;
 - what need not be flushed at once is every flush_ms, and nothing waits for that;
 - a record that cannot be written ends what its step wanted: JournalFailed is what the node gets next. Then
   the disk is tried now and then, and JournalMended says when it works again;
@@ -68,9 +70,14 @@ class JournalLike(Protocol):
     @property
     def flush_is_fast(self) -> bool: ...
 
+    @property
+    def compaction_is_due(self) -> bool: ...
+
     def append(self, records: list[JournalRecord]) -> None: ...
 
     def flush(self) -> None: ...
+
+    def declare_strict(self, strict: bool) -> None: ...
 
     def retry(self) -> bool: ...
 
@@ -124,7 +131,9 @@ class Host:
         self._flusher = ThreadPoolExecutor(1, "flush")
         """Of its own: whoever looks names up may wait for long."""
         self._blocked = False
-        """Something waits for a flush that is under way."""
+        """Something waits for a flush that is under way, and nothing is written meanwhile."""
+        self._strict: bool | None = None
+        """What the journal is to say of this process, if it changed since its start."""
         self._again = False
         self._dirty = False
         self._ended = False
@@ -265,10 +274,11 @@ class Host:
                     told(effect.record)
             if not any(effect.flush for effect in effects):
                 self._flush_later()
-            elif self._flushing is None and self._journal.flush_is_fast:
+            elif (
+                self._flushing is None and self._journal.flush_is_fast and not self._journal.compaction_is_due
+            ):
                 self._journal.flush()
                 self._told_flushed()
-                self._journal.compact_if_due()
             else:
                 self._blocked = True
                 self._flush_in_thread()
@@ -289,8 +299,10 @@ class Host:
             self._timers.set(_FLUSH, self._flush_ms)
             return
         try:
-            self._journal.compact_if_due()
-            if self._journal.flush_is_fast:
+            if self._journal.compaction_is_due:
+                self._blocked = True
+                self._flush_in_thread()
+            elif self._journal.flush_is_fast:
                 self._journal.flush()
                 self._told_flushed()
             else:
@@ -310,8 +322,24 @@ class Host:
             self._again = True
             return
         self._again = self._dirty = False
-        self._flushing = asyncio.get_running_loop().run_in_executor(self._flusher, self._journal.flush)
+        flush = self._flush_alone if self._blocked else self._journal.flush
+        self._flushing = asyncio.get_running_loop().run_in_executor(self._flusher, flush)
         self._flushing.add_done_callback(self._on_flushed)
+
+    def _flush_alone(self) -> None:
+        """In the thread, while nothing is written: a snapshot too, if it is due."""
+        if self._strict is not None:
+            self._journal.declare_strict(self._strict)
+        self._journal.compact_if_due()
+        self._journal.flush()
+
+    def declare_strict(self, strict: bool) -> None:
+        """From now on all that is relied on is flushed, or (False) not any more. The journal says so before
+        anything more is done; one that cannot be written, as soon as it can."""
+        self._strict = strict
+        if not self.journal_trouble:
+            self._blocked = True
+            self._flush_in_thread()
 
     def _on_flushed(self, done: "asyncio.Future[None]") -> None:
         self._flushing = None
@@ -337,11 +365,6 @@ class Host:
     def _after_flush(self) -> None:
         for told in self.flushed:
             told()
-        try:
-            self._journal.compact_if_due()
-        except self._journal_error as wrong:
-            self._fail(str(wrong))
-            return
         self._blocked = False
         self._go_on()
 
@@ -363,6 +386,8 @@ class Host:
     def _retry_disk(self) -> None:
         if self._flushing is None and self._journal.retry():
             self.journal_trouble = ""
+            if self._strict is not None:
+                self.declare_strict(self._strict)
             self.give(JournalMended(journal=self._journal.image.copy()))
         else:
             self._timers.set(_RETRY, RETRY_DISK_MS)

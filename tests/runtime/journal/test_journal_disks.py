@@ -50,6 +50,37 @@ def test_the_file_is_bounded_by_snapshots(data: Path) -> None:
     again.close()
 
 
+def test_nothing_is_taken_while_a_snapshot_is_made_elsewhere_and_the_end_waits_for_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = written(data)
+    held = shape(journal.image)
+    entered, go_on = threading.Event(), threading.Event()
+    flush = os.fsync
+
+    def slow(file: int) -> None:
+        entered.set()
+        assert go_on.wait(20)
+        flush(file)
+
+    journal._compact_at = 0
+    monkeypatch.setattr(writing.os, "fsync", slow)
+    elsewhere = threading.Thread(target=journal.compact_if_due)
+    elsewhere.start()
+    assert entered.wait(20)
+    with pytest.raises(JournalError, match="is being replaced"):
+        journal.append([DocumentKept(4, "meanwhile")])
+    ending = threading.Thread(target=journal.close)
+    ending.start()
+    go_on.set()
+    for thread in (elsewhere, ending):
+        thread.join()
+    again = Journal.open(data, boot_id=SECOND)
+    assert shape(again.image)[1:] == held[1:]
+    assert not again.power_lost, "it ended clean, in the new file"
+    again.close()
+
+
 class Crashed(BaseException):
     """The machine ends here."""
 

@@ -3,7 +3,7 @@
     journal = Journal.open(directory, create="initialise")   # or "replace": see `first_start`
     journal.append([Promised(...)])      # written, not flushed
     journal.flush()                      # on the disk; may run in a thread while the loop goes on appending
-    journal.compact_if_due()             # now and then
+    journal.compact_if_due()             # now and then; may run in a thread while nobody appends
     journal.close()
 
 `format` has the bytes, `files` the other files of a data directory, `opening` decides what a found journal is
