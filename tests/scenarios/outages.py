@@ -28,6 +28,21 @@ def partition_two_leaders() -> Stage:
     return stage
 
 
+@scenario("partition-heals")
+def partition_heals() -> Stage:
+    """Beyond the paper: the hall is cut off for 40 s while `evening` switches its kettle on, and the lamp is
+    next. That command is repeated, after longer and longer pauses; when n1 hears that the hall's nodes live,
+    it is said again at once, and not when the next pause would be over."""
+    stage = Stage(lights("evening", "kettle", "lamp", fades=True))
+    stage.fire("evening")
+    stage.run(seconds=0.5)
+    stage.cut("n4", "n5", "n6")
+    stage.run(seconds=40.0)
+    stage.heal()
+    stage.run(seconds=8.0)
+    return stage
+
+
 @scenario("paused-leader")
 def paused_leader() -> Stage:
     """Beyond the paper: the hall's leader n4 stands still while a command comes for it, and while n5 is

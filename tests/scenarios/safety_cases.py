@@ -111,7 +111,7 @@ def safety_ola_2() -> Stage:
     from R1. L_n knows of the lock: asked again it says so, and R2 is refused."""
     stage = Stage(*(lights(name, "lamp", strategy=Strategy.OPTIMISTIC) for name in ("evening", "movie")))
     stage.dies_after(commits(_held_by("evening"), of=HALL), "n4")
-    return _play(stage, movie_after=2.5)
+    return _play(stage, movie_after=1.8)
 
 
 @scenario("safety-ola-3")

@@ -242,6 +242,10 @@ class Applied(_Body, frozen=True, tag=44):
 ToDevices = LockRequest | Release | FenceAsked | Command | Watch | Seen | EventsSeen | RunState
 ToRoutines = LockState | Released | Fenced | CommandState | Wound | RunQuery | Reading | DeviceEvents | Fire
 Work = ToDevices | ToRoutines | Fired | NotLeader | Apply | Applied
+Asking = (
+    LockRequest | Release | FenceAsked | Command | Watch | RunQuery | Reading | DeviceEvents | Fire | Apply
+)
+"""What is repeated until it is answered."""
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):

@@ -105,6 +105,12 @@ class EventFeeds:
         else:
             self._trim_later(seen.device, step)
 
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        for device, listeners in self._listeners.items():
+            if any(self._serving.program.group_of_routine[one] == group for one in listeners):
+                self._times.pop(device, None)
+                self.send(device, step)
+
     def trim(self, device: DeviceId) -> None:
         """Remove what every listener confirmed."""
         self._trimming.pop(device, None)

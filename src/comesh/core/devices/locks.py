@@ -201,6 +201,13 @@ class Locks:
         wounded.times += 1
         self._send_wound(device, record.hold, wounded, step)
 
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        for device, wounded in self._wounded.items():
+            record = self._cluster.find(device)
+            if record is not None and record.hold is not None and self._cluster.home(record.hold) == group:
+                wounded.times = 0
+                self._send_wound(device, record.hold, wounded, step)
+
     def _wound(self, record: DeviceRecord, step: Step) -> None:
         device, hold = record.device, record.hold
         if (

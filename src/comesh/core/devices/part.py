@@ -140,3 +140,9 @@ class Devices:
             self._sensing.on_spoken(event.device, event.readings, step)
         else:
             self._feeds.on_report(event, event.token, step)
+
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        self._readings.on_reached(group, step)
+        self._feeds.on_reached(group, step)
+        self._locks.on_reached(group, step)
+        self._reconciliation.on_reached(group, step)

@@ -67,6 +67,12 @@ class Readings:
         unseen.times += 1
         self._cluster.set_timer("tell", group, self._cluster.resend_ms(unseen.times), step)
 
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        unseen = self._unseen.get(group)
+        if unseen is not None and unseen.times:
+            unseen.times = 0
+            self.on_timer(group, step)
+
 
 def _reading(sensed: Sensed, version: Stamp) -> Reading:
     return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up)

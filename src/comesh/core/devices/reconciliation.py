@@ -70,6 +70,11 @@ class Reconciliation:
         for (routine, group), devices in questions.items():
             self._serving.mail(group, RunQuery(None, routine, tuple(devices), self._serving.era))
 
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        if any(group in routines.values() for routines in self._missing.values()):
+            self._times = 0
+            self.ask(step)
+
     def on_run_state(self, state: RunState, step: Step) -> None:
         if state.era != self._serving.era:
             return

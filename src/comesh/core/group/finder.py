@@ -2,10 +2,13 @@
 
 A wrong guess costs an answer, never safety: whoever does not serve the group says `NotLeader`, and where it
 thinks that the leader is. What was written to the wrong one lately is then sent again to the right one.
+
+A group that was asked and says nothing is *silent*. When there is reason to think that it can be reached
+again, whoever waits for it asks at once.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +20,7 @@ from comesh.core.messages import Notice
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter
+from comesh.core.work_messages import Asking, Letter
 
 RECENT_LETTERS = 16
 RECENT_MS = 2000.0
@@ -82,6 +85,8 @@ class Finder:
         self._leaders: dict[GroupId, tuple[Fence, NodeId]] = {}
         self._unanswered: dict[GroupId, int] = {}
         self._recent: dict[GroupId, deque[Sent]] = {}
+        self._silent: dict[GroupId, float] = {}
+        """When a group was first asked something since its last word."""
 
     def listing(self, group: GroupId) -> Listing | None:
         notices = [one for key in notice_keys(group) if (one := self._board(key)) is not None]
@@ -105,7 +110,7 @@ class Finder:
         if listing is not None and (known is None or listing.fence > known[0]):
             known = self._leaders[group] = (listing.fence, listing.leader)
             self._unanswered[group] = 0
-        nodes = program.plan.genesis.get(group, ()) if listing is None else listing.nodes
+        nodes = self._nodes(group, program)
         tries = self._unanswered.get(group, 0) // UNANSWERED
         if known is not None and tries == 0:
             return known[1]
@@ -113,8 +118,14 @@ class Finder:
             return None if known is None else known[1]
         return nodes[(tries - (known is not None)) % len(nodes)]
 
+    def _nodes(self, group: GroupId, program: Program) -> tuple[NodeId, ...]:
+        listing = self.listing(group)
+        return program.plan.genesis.get(group, ()) if listing is None else listing.nodes
+
     def wrote(self, group: GroupId, letter: Letter, tries: int, step: Step) -> None:
         self._unanswered[group] = self._unanswered.get(group, 0) + 1
+        if isinstance(letter.body, Asking):
+            self._silent.setdefault(group, step.now_ms)
         recent = self._recent.get(group)
         if recent is None:
             recent = self._recent[group] = deque(maxlen=RECENT_LETTERS)
@@ -123,6 +134,7 @@ class Finder:
     def heard(self, group: GroupId, fence: Fence, node: NodeId, step: Step) -> list[Sent]:
         """The leader of a group wrote; if it is a new one: what to send again, to this one."""
         self._unanswered[group] = 0
+        self._silent.pop(group, None)
         known = self._leaders.get(group)
         if known is not None and fence < known[0]:
             return []
@@ -136,8 +148,11 @@ class Finder:
             # It knows nobody: another member is tried, each letter a few times.
             self._unanswered[group] = UNANSWERED * (self._unanswered.get(group, 0) // UNANSWERED + 1)
             return self._again(group, step)
-        if known is not None and (about < known[0] or leader == known[1]):
+        if known is not None and about < known[0]:
             return []
+        if known is not None and leader == known[1]:
+            # Another member was asked in its place, and is reached: perhaps the leader is again, too.
+            return self._again(group, step) if self._unanswered.get(group, 0) > UNANSWERED else []
         self._leaders[group] = (about, leader)
         self._unanswered[group] = 0
         return self._again(group, step)
@@ -145,6 +160,33 @@ class Finder:
     def _again(self, group: GroupId, step: Step) -> list[Sent]:
         recent = self._recent.pop(group, None) or ()
         return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MOST_TRIES]
+
+    def silent_with(self, nodes: Container[NodeId], program: Program) -> list[GroupId]:
+        """Silent groups that one of these nodes leads or is a member of."""
+        return [
+            group
+            for group in self._silent
+            if self.leader(group)[1] in nodes or any(node in nodes for node in self._nodes(group, program))
+        ]
+
+    def silent_and_listed(self) -> list[GroupId]:
+        """Silent groups of which the directory has a newer leader than the one that was asked."""
+        found = ((group, self.listing(group), self._leaders.get(group)) for group in self._silent)
+        return [
+            group
+            for group, listing, known in found
+            if listing is not None and (known is None or listing.fence > known[0])
+        ]
+
+    def reached(self, group: GroupId, after_ms: float, step: Step) -> bool:
+        """There is reason to think that a group can be reached. True: it was silent for so long already, and
+        who waits for it should ask again."""
+        since_ms = self._silent.get(group)
+        if since_ms is None or step.now_ms - since_ms < after_ms:
+            return False
+        del self._silent[group]
+        self._unanswered[group] = 0
+        return True
 
     def expect(self, successor: Config) -> None:
         """A config is over: the leader that everyone expects of the next one."""

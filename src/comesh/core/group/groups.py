@@ -234,7 +234,10 @@ class Groups:
                 replica.on_member_dead(step)
         if beliefs.board.digest != self._seen_board:
             self._seen_board = beliefs.board.digest
-            self.post_office.look_for_document(step)
+            self.post_office.on_board(step)
+        if beliefs.returned:
+            self.post_office.on_back(frozenset(beliefs.returned), step)
+            beliefs.returned.clear()
         for _ in range(MOST_ROUNDS):
             if self._local:
                 self.on_in_config(self.own, self._local.popleft(), step)

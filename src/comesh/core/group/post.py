@@ -2,9 +2,14 @@
 
 Nothing here is reliable: who needs an answer asks again. Requests of people are repeated from here until they
 are answered, or `REQUEST_LIFE_MS` is over.
+
+Who asks again waits longer each time. But when a silent group may be reached again (one of its nodes is
+back, another leader is known, or it writes), all that waits for it in this node is said at once, and the
+waits begin anew: at most once per request_resend_ms.
 """
 
 from collections import deque
+from collections.abc import Container
 from typing import TYPE_CHECKING, Final
 
 from comesh.core.effects import Answered, Refused
@@ -30,6 +35,12 @@ if TYPE_CHECKING:
 
 REQUESTS: Final = Timer("group", "requests")
 DOCUMENTS: Final = Timer("group", "documents")
+REACHED: Final = Timer("group", "reached")
+REACHED_JITTER: Final = 0.1
+"""Of request_resend_ms: many nodes learn at once that a group is reached again, and do not write in step."""
+HEARD_RESENDS: Final = 2.0
+"""A word of a group ends a silence of so many request_resend_ms: what takes its time is answered when it is
+first asked again."""
 REQUEST_LIFE_MS: Final = 60_000.0
 MOST_REQUESTS: Final = 256
 DOCUMENT_MS: Final = 1000.0
@@ -75,6 +86,20 @@ class Post:
         for sent in letters:
             self.post(sent.letter, None, step, sent.tries + 1)
 
+    def _on_not_leader(self, answer: NotLeader, step: Step) -> None:
+        group = answer.group
+        knew = self.finder.leader(group)
+        again = self.finder.corrected(group, answer.about, answer.leader, step)
+        known = self.finder.leader(group)
+        if known != knew:
+            self._on_reached(group, step)
+        if answer.leader is None or known != knew:
+            self._send_again(again, step)
+            return
+        for sent in again:
+            self.finder.wrote(group, sent.letter, sent.tries + 1, step)
+            self.post(sent.letter, answer.leader, step)
+
     def deliver(self, step: Step) -> None:
         """Hand over the next letter that stays inside this node."""
         sender, letter = self.inside.popleft()
@@ -86,6 +111,7 @@ class Post:
     def _on_letter(self, sender: NodeId, letter: Letter, step: Step) -> None:
         groups = self._groups
         if letter.sender is not None and letter.by is not None:
+            self._on_reached(letter.sender, step, HEARD_RESENDS)
             self._send_again(self.finder.heard(letter.sender, letter.by, sender, step), step)
         if letter.to is None:
             self._on_answer(letter, step)
@@ -105,8 +131,7 @@ class Post:
     def _on_answer(self, letter: Letter, step: Step) -> None:
         match letter.body:
             case NotLeader() as answer:
-                again = self.finder.corrected(answer.group, answer.about, answer.leader, step)
-                self._send_again(again, step)
+                self._on_not_leader(answer, step)
             case Fired() as fired:
                 self._close(fired.request, Answered(fired.request, fired.run, None, fired.why_not), step)
             case Applied() as applied:
@@ -115,6 +140,36 @@ class Post:
                 )
             case _:
                 pass
+
+    # -- silent groups -----------------------------------------------------------------------------------
+
+    def on_back(self, nodes: Container[NodeId], step: Step) -> None:
+        """These nodes are believed alive again."""
+        for group in self.finder.silent_with(nodes, self._groups.versions.newest):
+            self._on_reached(group, step)
+
+    def on_board(self, step: Step) -> None:
+        """There are new notices."""
+        self.look_for_document(step)
+        for group in self.finder.silent_and_listed():
+            self._on_reached(group, step)
+
+    def _on_reached(self, group: GroupId, step: Step, resends: float = 1.0) -> None:
+        """A group may be reached: if it was silent for so many resends, what waits for it is said again."""
+        resend_ms = self._groups.versions.newest.settings.request_resend_ms
+        if self.finder.reached(group, resends * resend_ms, step):
+            after_ms = resend_ms * self._groups.draws.between(0.0, REACHED_JITTER)
+            step.set_timer(Timer(REACHED.part, REACHED.what, group), after_ms)
+
+    def _ask_again(self, group: GroupId, step: Step) -> None:
+        for request in self._requests.values():
+            if request.letter.to == group:
+                request.wait_ms = self._groups.versions.newest.settings.request_resend_ms
+                self._repeat(request, step)
+        for served in self._groups.served:
+            serving = self._groups.serving(served)
+            if serving is not None:
+                serving.on_reached(group, step)
 
     # -- requests of people ------------------------------------------------------------------------------
 
@@ -151,6 +206,9 @@ class Post:
             self._asked_version = 0
             self.look_for_document(step)
             return
+        if timer.what == REACHED.what:
+            self._ask_again(GroupId(str(timer.of)), step)
+            return
         request = self._requests.get(str(timer.of))
         if request is None:
             return
@@ -161,7 +219,11 @@ class Post:
             return
         most_ms = self._groups.versions.newest.settings.most_request_resend_ms
         request.wait_ms = min(2 * request.wait_ms, most_ms)
+        self._repeat(request, step)
+
+    def _repeat(self, request: _Request, step: Step) -> None:
         self.post(request.letter, None, step)
+        timer = Timer(REQUESTS.part, REQUESTS.what, request.request)
         step.set_timer(timer, request.wait_ms * self._groups.draws.between(0.8, 1.2))
 
     # -- deployment versions -----------------------------------------------------------------------------

@@ -70,6 +70,9 @@ class Part(Protocol):
 
     def on_report(self, event: DeviceReported, step: Step) -> None: ...
 
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        """A group that was silent may answer again: say now what waits for its answer."""
+
     @property
     def busy(self) -> bool:
         """Runs or locks are open: touch more often, so that a dead leader is noticed sooner."""
@@ -224,6 +227,10 @@ class Serving:
     def on_timer(self, timer: Timer, step: Step) -> None:
         self._timers.pop(timer, None)
         self.parts[timer.part].on_timer(timer.what, timer.of, step)
+
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        for part in self.parts.values():
+            part.on_reached(group, step)
 
     @property
     def has_work(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
-from comesh.core.ids import NodeId
+from comesh.core.ids import GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.records import DocumentRecord
 from comesh.core.step import Step
@@ -118,4 +118,7 @@ class Deployments:
         pass
 
     def on_report(self, event: DeviceReported, step: Step) -> None:
+        pass
+
+    def on_reached(self, group: GroupId, step: Step) -> None:
         pass

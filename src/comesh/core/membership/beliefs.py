@@ -20,7 +20,7 @@ from comesh.core.step import Step
 
 
 class Beliefs:
-    __slots__ = ("_own", "_roster", "_settings", "_suspicions", "board", "queue", "table")
+    __slots__ = ("_own", "_roster", "_settings", "_suspicions", "board", "queue", "returned", "table")
 
     def __init__(self, own: NodeId, table: Table, settings: MembershipSettings) -> None:
         self._own = own
@@ -30,6 +30,8 @@ class Beliefs:
         self.table = table
         self.queue = RumourQueue()
         self.board = Board()
+        self.returned: set[NodeId] = set()
+        """Who was suspected or gone and is alive again; whoever goes by it empties it."""
 
     def adopt(self, roster: Roster, step: Step) -> None:
         """Another deployment version: forget who is not in it any more."""
@@ -74,6 +76,8 @@ class Beliefs:
             step.cancel_timer(_expiry(update.node))
         if update.state == MemberState.SUSPECT:
             self._suspect(update, step)
+        if update.state == MemberState.ALIVE != before:
+            self.returned.add(update.node)
         if was == NEVER and before == update.state == MemberState.ALIVE:
             return True
         self.queue.members.put(update.node, update)

@@ -379,7 +379,7 @@ class Medley:
                 self.incarnation,
                 Exchange(self._digest, False, self.beliefs.table.digest),
             )
-        if len(gone) > self.beliefs.table.living:
+        if len(gone) >= self.beliefs.table.living:
             self._exchange_soon(step)
         else:
             step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))

@@ -2,7 +2,8 @@
 
 An owner (a run, or the watching of devices) says at any time what it wants said now, each under a key. What
 is new is said at once, what is still wanted is repeated, what is wanted no more is forgotten. So a run need
-not remember what it sent: its record says what it wants, also to the next leader.
+not remember what it sent: its record says what it wants, also to the next leader. Between repetitions passes
+more time each time, until there is reason to think that the group can be reached again.
 """
 
 from collections.abc import Iterable
@@ -72,10 +73,22 @@ class Errands:
         for known in self._open.get(owner, {}).values():
             if known.due_ms <= step.now_ms:
                 most_ms = self._serving.settings.most_request_resend_ms
-                known.interval_ms = min(2.0 * known.interval_ms, most_ms)
-                known.due_ms = step.now_ms + self._jittered(known.interval_ms)
-                self._serving.mail(known.errand.to, known.errand.body)
+                self._repeat(known, min(2.0 * known.interval_ms, most_ms), step)
         self._set_timer(owner, step)
+
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        """Repeat now what was repeated to this group before, and wait as after the first time."""
+        first_ms = self._serving.settings.request_resend_ms
+        for owner, of_owner in self._open.items():
+            for known in of_owner.values():
+                if known.errand.to == group and known.interval_ms > first_ms:
+                    self._repeat(known, first_ms, step)
+            self._set_timer(owner, step)
+
+    def _repeat(self, known: _Open, interval_ms: float, step: Step) -> None:
+        known.interval_ms = interval_ms
+        known.due_ms = step.now_ms + self._jittered(interval_ms)
+        self._serving.mail(known.errand.to, known.errand.body)
 
     def _jittered(self, interval_ms: float) -> float:
         return interval_ms * self._serving.draws.between(1.0 - JITTER, 1.0 + JITTER)

@@ -6,7 +6,7 @@ rests) is only what a new leader finds out again.
 
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
-from comesh.core.ids import NodeId, RoutineId
+from comesh.core.ids import GroupId, NodeId, RoutineId
 from comesh.core.records import RunRecord
 from comesh.core.routines.answers import Answers
 from comesh.core.routines.errands import RESEND, Errands
@@ -75,6 +75,9 @@ class Routines:
 
     def on_report(self, event: DeviceReported, step: Step) -> None:
         """Likewise."""
+
+    def on_reached(self, group: GroupId, step: Step) -> None:
+        self._errands.on_reached(group, step)
 
     @property
     def busy(self) -> bool:
