@@ -215,6 +215,12 @@ class Bench:
         self.devices.on_report(DeviceReported(device=device, readings=readings, token=token), step)
         self._finish(step)
 
+    def reach(self, group: GroupId = AWAY) -> None:
+        """A group that was silent may answer again."""
+        step = self._step()
+        self.serving.on_reached(group, step)
+        self._finish(step)
+
     def run(self, ms: float) -> None:
         end_ms = self.now_ms + ms
         while self._timers:

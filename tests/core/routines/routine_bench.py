@@ -242,6 +242,10 @@ class Bench:
             letter = Letter(OWN, GroupId(group), by, version or self.program.version, body)
         self.step(lambda step: self.serving.parts["routines"].on_letter(letter, SOMEBODY, step))
 
+    def reach(self, group: str) -> None:
+        """A group that was silent may answer again."""
+        self.step(lambda step: self.serving.on_reached(GroupId(group), step))
+
     def wait(self, ms: float) -> None:
         """Let time pass; timers fire in order."""
         until_ms = self.now_ms + ms

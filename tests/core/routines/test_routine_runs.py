@@ -91,6 +91,25 @@ def test_requests_are_repeated_until_all_is_held() -> None:
     assert 5 <= len(asked(bench)) <= 10, "the pause doubles to 10 s"
 
 
+def test_what_waits_for_a_group_is_said_when_it_is_reached_and_its_pauses_begin_anew() -> None:
+    bench = fired("b1", "d1", strategy=Strategy.PRIORITY)
+    bench.wait(30_000)
+    asked(bench)
+    bench.reach("c2")
+    assert asked(bench) == [("c2", 1, ("b1",))], "of this group alone"
+    bench.wait(1200)
+    assert ("c2", 1, ("b1",)) in asked(bench)
+
+
+def test_what_was_said_just_now_is_not_said_again() -> None:
+    bench = fired("b1")
+    asked(bench)
+    bench.wait(500)
+    bench.reach("c2")
+    bench.reach("c2")
+    assert asked(bench) == []
+
+
 def test_one_by_one() -> None:
     bench = fired("b2", "b1", "a1", batch=Batch.NONE)
     for device in ("a1", "b1", "b2"):
