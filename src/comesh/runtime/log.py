@@ -1,12 +1,25 @@
-"""What a node says about itself on standard error: lines for people, or a JSON object each for machines."""
+"""What a node says about itself on standard error: lines for people, or a JSON object each for machines.
 
-import sys
+Whoever should read it may not (a full pipe, a terminal that was stopped), and the mesh matters more than its
+log. So lines are written by a thread; those that find no room to wait are dropped, and counted in the next
+line that gets through.
+"""
+
+import os
+import select
+import threading
 import time
-from contextlib import suppress
+from collections import deque
 from enum import StrEnum
-from typing import TextIO
+from typing import Final
 
 import msgspec
+
+MOST_WAITING_BYTES: Final = 65_536
+"""Of lines that nobody read yet; further ones are dropped."""
+END_WITHIN_S: Final = 1.0
+"""How long a node that ends waits for its last lines to be read."""
+_STDERR: Final = 2
 
 
 class LogFormat(StrEnum):
@@ -15,27 +28,84 @@ class LogFormat(StrEnum):
 
 
 class Log:
-    def __init__(self, node: str, form: LogFormat = LogFormat.PEOPLE, to: TextIO | None = None) -> None:
+    def __init__(self, node: str, form: LogFormat = LogFormat.PEOPLE, to: int = _STDERR) -> None:
         self._node = node
         self._form = form
-        self._to = to or sys.stderr
+        self._to = to
+        self._lines: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._dropped = 0
+        self._ends = False
+        self._changed = threading.Condition()
+        self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._writer.start()
 
     def say(self, what: str, *, level: str = "info", **facts: object) -> None:
-        now_s = time.time()
-        if self._form is LogFormat.JSON:
-            line = msgspec.json.encode(
-                {"at": round(now_s, 3), "node": self._node, "level": level, "what": what, **facts}
-            ).decode()
-        else:
-            clock = time.strftime("%H:%M:%S", time.localtime(now_s))
-            mark = "" if level == "info" else f"{level}: "
-            line = f"{clock} {self._node}: {mark}{what}"
-        with suppress(OSError, ValueError):  # nobody listens any more: the mesh matters more than its log
-            self._to.write(line + "\n")
-            self._to.flush()
+        line = self._line(what, level, facts)
+        with self._changed:
+            if self._lines and self._waiting_bytes + len(line) > MOST_WAITING_BYTES:
+                self._dropped += 1
+                return
+            self._tell_dropped()
+            self._put(line)
 
     def warn(self, what: str, **facts: object) -> None:
         self.say(what, level="warning", **facts)
 
     def error(self, what: str, **facts: object) -> None:
         self.say(what, level="error", **facts)
+
+    def close(self, within_s: float = END_WITHIN_S) -> None:
+        """After the last line; it waits so long for somebody to read them."""
+        with self._changed:
+            self._tell_dropped()
+            self._ends = True
+            self._changed.notify()
+        self._writer.join(within_s)
+
+    def _line(self, what: str, level: str, facts: dict[str, object]) -> bytes:
+        now_s = time.time()
+        if self._form is LogFormat.JSON:
+            told = {"at": round(now_s, 3), "node": self._node, "level": level, "what": what, **facts}
+            return msgspec.json.encode(told) + b"\n"
+        clock = time.strftime("%H:%M:%S", time.localtime(now_s))
+        mark = "" if level == "info" else f"{level}: "
+        return f"{clock} {self._node}: {mark}{what}\n".encode(errors="backslashreplace")
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            lines = "line" if self._dropped == 1 else "lines"
+            were = "was" if self._dropped == 1 else "were"
+            what = f"{self._dropped} {lines} of the log {were} dropped: nobody read them"
+            self._put(self._line(what, "warning", {"dropped": self._dropped}))
+            self._dropped = 0
+
+    def _put(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._waiting_bytes += len(line)
+        self._changed.notify()
+
+    # In the thread
+
+    def _write_all(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines and not self._ends:
+                    self._changed.wait()
+                if not self._lines:
+                    return
+                line = self._lines[0]
+            self._write(line)
+            with self._changed:
+                self._lines.popleft()
+                self._waiting_bytes -= len(line)
+
+    def _write(self, line: bytes) -> None:
+        """Until it is read, or nobody listens any more."""
+        while line:
+            try:
+                line = line[os.write(self._to, line) :]
+            except BlockingIOError:
+                select.select([], [self._to], [])
+            except OSError:
+                return

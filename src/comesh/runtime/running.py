@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Final
 
 from comesh.runtime.assembly import Assembly
@@ -28,7 +28,8 @@ def run(text: str) -> int:
     """With options as `as_text` has them; the exit code."""
     options = from_text(text)
     try:
-        code = asyncio.run(_run(options))
+        with closing(Log(options.name, options.log)) as log:
+            code = asyncio.run(_run(options, log))
     except (DocumentError, CredentialsError, JournalError, TransportError) as wrong:
         sys.stderr.write(f"comesh: {options.name}: {wrong}\n")
         return COULD_NOT_RUN
@@ -39,9 +40,9 @@ def run(text: str) -> int:
     return code
 
 
-async def _run(options: NodeOptions) -> int:
+async def _run(options: NodeOptions, log: Log) -> int:
     """The exit code."""
-    assembly = Assembly(options, Log(options.name, options.log))
+    assembly = Assembly(options, log)
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, assembly.stopped.set)
