@@ -180,14 +180,14 @@ def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
             await client.fault("lamp")
             await client.set_reading("lamp", "on", True)
             assert await driver.read() == {"on": True} == await client.readings("lamp")
-            stamp = Stamp(3, OPENING, 4)
-            for _ in range(100):  # the clock is known from the read before
+            stamps = [Stamp(3, OPENING, number) for number in range(100)]
+            for stamp in stamps:  # the clock is known from the read before
                 await driver.command(DeviceCommand(command="flip", grant=stamp, sent_ms=5.0))
             token = await client.press("button", {"press": "double"})
             log = await client.log()
             assert len(log) == 101
             assert isinstance(log[0], Acted)
-            assert (log[0].by, log[0].grant, log[0].sent_ms) == (N1, stamp, 5.0)
+            assert (log[0].by, log[0].grant, log[0].sent_ms) == (N1, stamps[0], 5.0)
             assert [one.readings["on"] for one in log[:4] if isinstance(one, Acted)] == [
                 False,
                 True,

@@ -135,7 +135,21 @@ def test_what_comes_under_an_older_grant_is_refused(play: Callable[..., None]) -
         with pytest.raises(DeviceFailedError, match="fenced") as failed:
             await rig.driver.command(setting(False, grant=stamp(1)))
         assert not isinstance(failed.value, NoAnswerError)
-        assert await rig.driver.command(setting(False, grant=stamp(2))) == {"on": False}
+        assert await rig.driver.command(setting(False, grant=stamp(3))) == {"on": False}
+
+    play(scene)
+
+
+def test_under_one_grant_a_command_is_done_once_and_another_is_refused(play: Callable[..., None]) -> None:
+    async def scene(rig: Rig) -> None:
+        if not rig.fences:
+            return
+        await rig.driver.command(setting(True, grant=stamp(2)))
+        with pytest.raises(DeviceFailedError, match="fenced") as failed:
+            await rig.driver.command(setting(False, grant=stamp(2)))
+        assert not isinstance(failed.value, NoAnswerError)
+        assert await rig.driver.read() == {"on": True}
+        assert await rig.driver.command(setting(True, grant=stamp(2))) == {"on": True}, "the same again"
 
     play(scene)
 

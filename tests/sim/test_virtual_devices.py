@@ -318,11 +318,33 @@ def test_a_device_that_fences_refuses_older_grants(fences: bool) -> None:
     world, asking = world_of(plan, {D0: spec})
     world.run_until(2000.0)
     refused = [acted.call for acted in world.devices.log if acted.refused is not None]
-    assert refused == ([1, 5] if fences else [])
+    assert refused == ([1, 3, 5] if fences else [])
     errors = [event.error for _, event in asking.answers if event.error is not None]
-    old = ["fenced: grant 1:0.0:1 is older than 1:0.0:2", "fenced: grant 1:0.0:9 is older than 2:0.0:1"]
-    assert errors == (old if fences else [])
+    why = [
+        "fenced: grant 1:0.0:1 is older than 1:0.0:2",
+        "fenced: grant 1:0.0:2 is another command's",
+        "fenced: grant 1:0.0:9 is older than 2:0.0:1",
+    ]
+    assert errors == (why if fences else [])
     assert world.devices.readings(D0, world.now_ms)["level"] == (4 if fences else 5)
+
+
+@pytest.mark.parametrize("after_ms", [1.0, 500.0])
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_command_that_comes_again_under_its_grant_is_done_once(fences: bool, after_ms: float) -> None:
+    spec = DeviceSpec(
+        sources={"on": Constant(False)},
+        commands={"flip": CommandSpec(toggles="on", takes_ms=100.0)},
+        fences=fences,
+    )
+    plan: list[tuple[float, Effect]] = [
+        (call * after_ms, CommandDevice(D0, call, "flip", grant=stamp(2))) for call in (1, 2)
+    ]
+    world, asking = world_of(plan, {D0: spec})
+    world.run_until(2000.0)
+    assert [event.error for _, event in asking.answers] == [None, None]
+    assert len(world.devices.log) == (1 if fences else 2)
+    assert world.devices.readings(D0, world.now_ms) == {"on": fences}
 
 
 def test_a_request_that_is_held_up_for_long_is_lost() -> None:

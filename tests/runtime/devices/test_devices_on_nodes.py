@@ -55,7 +55,7 @@ def test_reads_and_commands_work_from_every_node(node: NodeId) -> None:
             assert (await joined.answer(node, 1)).readings == {"on": False}
             devices.perform(setting(2, True, grant=stamp(2)))
             assert (await joined.answer(node, 2)).readings == {"on": True}
-            devices.perform(CommandDevice(LAMP, 3, "slowly", False, grant=stamp(2)))
+            devices.perform(CommandDevice(LAMP, 3, "slowly", False, grant=stamp(3)))
             assert (await joined.answer(node, 3)).readings == {"on": False}
             devices.perform(setting(4, True, grant=stamp(1)))
             assert "fenced" in str((await joined.answer(node, 4)).error)

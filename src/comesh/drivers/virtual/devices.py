@@ -3,8 +3,8 @@
 A device has named readings, each with a source (`sources.py`), and named commands. A command sets
 readings, and they stay set. A device may be down (no answer), slow, or wrong (it answers something that
 the type or range of a reading forbids), and its commands may land late. One that fences refuses what comes
-under an older grant than it has seen. An event device keeps its events until they are acknowledged
-(`device_events.py`).
+under an older grant than it has seen; what comes under the same one is the same command again, which it does
+once, or refused. An event device keeps its events until they are acknowledged (`device_events.py`).
 
 Everything that a device really did, and every event it had, is in its log, from the device's own view:
 checkers compare it with what the nodes believe (docs/simulator.md).
@@ -46,7 +46,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     latency_ms: float = 5.0
     """From a request at the device to its answer, besides the time that acting takes."""
     fences: bool = False
-    """It refuses commands under an older grant than the newest it has seen."""
+    """It refuses commands under an older grant than the newest it has seen, or under another's."""
     event: bool = False
     """Its readings are events."""
     presses_ms: tuple[float, float] | None = None
@@ -125,8 +125,13 @@ class Pressed(msgspec.Struct, frozen=True):
     dropped: bool = False
 
 
+_Command = tuple[str | None, Value | None, RunId | None, int, int]
+"""Name, argument, run, attempt and step: what makes two requests the same command."""
+
+
 class _Device:
     __slots__ = (
+        "done",
         "down",
         "events",
         "extra_ms",
@@ -136,6 +141,7 @@ class _Device:
         "shown",
         "spec",
         "tokens",
+        "under_grant",
         "wrong",
     )
 
@@ -146,6 +152,10 @@ class _Device:
         self.late_ms = 0.0
         self.grant: Stamp | None = None
         """The highest seen, if it fences."""
+        self.under_grant: _Command | None = None
+        """What came under it."""
+        self.done: Stamp | None = None
+        """The grant of the last command that it carried out."""
         self.events: deque[Pressed] = deque()
         self.tokens = 0
         self.wrong: dict[str, Value] = {}
@@ -161,14 +171,22 @@ class _Device:
             for reading, shown in self.shown.items()
         }
 
-    def fenced(self, grant: Stamp | None) -> str | None:
+    def fenced(self, request: Request) -> str | None:
         """Remember the grant of a command that came; or say why it is refused."""
+        grant = request.grant
         if not self.spec.fences or grant is None:
             return None
         if self.is_outdated(grant):
             return f"fenced: grant {grant} is older than {self.grant}"
-        self.grant = grant
+        command = (request.command, request.argument, request.run, request.attempt, request.step)
+        if grant == self.grant and command != self.under_grant:
+            return f"fenced: grant {grant} is another command's"
+        self.grant, self.under_grant = grant, command
         return None
+
+    def has_done(self, grant: Stamp | None) -> bool:
+        """It came twice, and was carried out the first time."""
+        return self.spec.fences and grant is not None and grant == self.done
 
     def is_outdated(self, grant: Stamp | None) -> bool:
         """Something newer has come, also since this began."""
@@ -269,7 +287,7 @@ class VirtualDevices:
         if device.down:
             return None
         waits_ms = device.spec.latency_ms + device.extra_ms
-        refused = device.fenced(request.grant)
+        refused = device.fenced(request)
         if refused is not None:
             return waits_ms, refused
         command = device.spec.commands.get(request.command or "")
@@ -285,15 +303,20 @@ class VirtualDevices:
         sent_ms: float = 0.0,
         began_ms: float = 0.0,
     ) -> Reply | None:
-        """Carry a command out, unless it was refused, and answer; None if it went down meanwhile."""
+        """Carry a command out, unless it was refused or done before, and answer; None if it went down
+        meanwhile. What was done before is not in the log again."""
         device = self._devices[request.device]
         if device.down:
             return None
         command = request.command or ""
         if refused is None and device.is_outdated(request.grant):
             refused = f"fenced: grant {request.grant} is older than {device.grant}"
+        if refused is None and device.has_done(request.grant):
+            return Reply(request.device, request.call, readings=device.true_readings(now_ms) | device.wrong)
         if refused is None:
             refused = device.act(command, request.argument, now_ms)
+        if refused is None:
+            device.done = request.grant
         acted = Acted(
             at_ms=now_ms,
             device=request.device,
