@@ -142,7 +142,9 @@ class Step(DocumentModel):
     command: Text = Field(description="One of its commands.")
     argument: Value | None = Field(default=None, description="What the command takes.")
     takes_ms: DurationMs | None = Field(
-        default=None, alias="takes", description="How long to wait for it here; left out: as the command says."
+        default=None,
+        alias="takes",
+        description="How long to wait for it here; left out: as the command says.",
     )
     timeout_ms: DurationMs | None = Field(
         default=None, alias="timeout", description="After this long it failed; left out: as the settings say."
