@@ -169,6 +169,8 @@ def test_a_process_that_stands_still_is_told_from_one_that_ended(document: Path,
             mesh.wipe("n1")
         with pytest.raises(MeshError, match="plain loopback cannot be cut"):
             mesh.partition([["n1"]])
+        with pytest.raises(MeshError, match="only a relay cuts one direction"):
+            mesh.deafen("n1")
         with pytest.raises(MeshError, match="not within 0 s: the impossible"):
             mesh.wait_for(lambda: False, "the impossible", bound_s=0.0)
         mesh.terminate("n1")

@@ -148,6 +148,24 @@ def test_one_direction_can_be_cut() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("what", ["deafen", "silence"])
+def test_a_node_can_be_made_deaf_or_silent(what: str) -> None:
+    async def body(mesh: Mesh) -> None:
+        getattr(mesh.proxy, what)("a")
+        lost, heard = ("ba", "ab") if what == "deafen" else ("ab", "ba")
+        mesh.send(*lost, b"lost")
+        mesh.send(*heard, b"heard")
+        mesh.send("b", "c", b"heard")
+        for receiver in (heard[1], "c"):
+            await mesh.ears[receiver].hears(lambda ear: ear.messages == [b"heard"])
+        await mesh.settles(*lost, 1)
+        mesh.proxy.heal()
+        mesh.send(*lost, LAST)
+        await mesh.ears[lost[1]].hears(lambda ear: ear.messages == [LAST])
+
+    run(body)
+
+
 async def send_numbers(mesh: Mesh, count: int) -> list[int]:
     """Which of them b heard; they are sent in portions, so that no buffer overflows."""
     for number in range(count):
@@ -215,6 +233,8 @@ def test_what_cannot_be_is_refused() -> None:
             mesh.proxy.partition([["x"]])
         with pytest.raises(ProxyError, match="does not reach itself"):
             mesh.proxy.cut("a", "a")
+        with pytest.raises(ProxyError, match="no node 'x'"):
+            mesh.proxy.deafen("x")
         with pytest.raises(ProxyError, match="runs already"):
             await mesh.proxy.start(mesh.nodes)
 

@@ -28,7 +28,7 @@ from comesh.deployment.model import Deployment
 from comesh.lab.judging import Quiet, Verdict, judge
 from comesh.lab.merging import ENDING
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
-from comesh.lab.proxy import free_addresses
+from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.inquiries import Fired
@@ -221,6 +221,21 @@ class Mesh(LocalMesh):
         else:
             raise MeshError("plain loopback cannot be cut: give the mesh links")
         self._note(f"parted: {' | '.join(', '.join(sorted(side)) for side in sides)}")
+
+    def deafen(self, node: str) -> None:
+        """It is heard, and hears nobody: behind a relay."""
+        self._relay().deafen(node)
+        self._note(f"deaf: {node}")
+
+    def silence(self, node: str) -> None:
+        """It hears, and nobody hears it: behind a relay."""
+        self._relay().silence(node)
+        self._note(f"silenced: {node}")
+
+    def _relay(self) -> Proxy:
+        if not isinstance(self.links, ProxyThread):
+            raise MeshError("only a relay cuts one direction of all links: give the mesh a ProxyThread")
+        return self.links.proxy
 
     def heal(self) -> None:
         if isinstance(self.links, ProxyThread):

@@ -4,7 +4,7 @@
     proxy = Proxy(seed=1)
     addresses = await proxy.start(nodes)                     # addresses["n1"]["n2"]: n2, as n1 is to know it
     proxy.set_link("n1", "n2", Link(loss=0.05, delay_ms=3))  # one direction
-    proxy.partition([["n1"], ["n2"]]); proxy.heal()
+    proxy.partition([["n1"], ["n2"]]); proxy.deafen("n1"); proxy.silence("n2"); proxy.heal()
     proxy.counts["n1", "n2"].bytes
     await proxy.close()
 
@@ -191,6 +191,16 @@ class Proxy:
             for sender, receiver in self._sockets
             if side_of.get(sender) != side_of.get(receiver)
         }
+
+    def deafen(self, node: str) -> None:
+        """It hears nobody, and everybody hears it. Adds to what was cut before."""
+        self._known(node)
+        self._cuts |= {pair for pair in self._sockets if pair[1] == node}
+
+    def silence(self, node: str) -> None:
+        """Nobody hears it, and it hears everybody. Adds to what was cut before."""
+        self._known(node)
+        self._cuts |= {pair for pair in self._sockets if pair[0] == node}
 
     def heal(self) -> None:
         """Nothing is cut any more; links lose and delay as before."""

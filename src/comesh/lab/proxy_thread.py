@@ -1,6 +1,7 @@
 """A proxy in a thread of its own, for whoever starts processes and waits for them without an event loop.
 
-What is broken (`set_link`, `cut`, `partition`, `heal`) is set from any thread: each is one change of a table.
+What is broken (`set_link`, `cut`, `partition`, `deafen`, `silence`, `heal`) is set from any thread: each is
+one change of a table.
 """
 
 import asyncio

@@ -24,6 +24,7 @@ from comesh.lab.namespaces import NamespacesError
 from comesh.lab.scenarios.darkness import all_go_dark_batched, all_go_dark_strict
 from comesh.lab.scenarios.deaths import a_power_domain_dies, f_nodes_die, leaders_die
 from comesh.lab.scenarios.disks import a_clock_is_wrong, a_disk_is_full, a_journal_is_spoiled
+from comesh.lab.scenarios.one_way import heard_one_way
 from comesh.lab.scenarios.paper import the_papers_grid, the_papers_line
 from comesh.lab.scenarios.partings import parted_in_three, parted_in_two
 from comesh.lab.scenarios.pauses import a_leader_stands_still
@@ -75,6 +76,7 @@ _ALL: Final = (
     Scenario("all-dark-batched", all_go_dark_batched),
     Scenario("parted-in-two", parted_in_two),
     Scenario("parted-in-three", parted_in_three),
+    Scenario("heard-one-way", heard_one_way),
     Scenario("disk-full", a_disk_is_full, why_no_small_disk),
     Scenario("journal-spoiled", a_journal_is_spoiled),
     Scenario("clock-wrong", a_clock_is_wrong),
