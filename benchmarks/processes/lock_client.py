@@ -57,7 +57,7 @@ class Asking(Assembly):
         answered = asyncio.get_running_loop().create_future()
         self.waiting[key] = answered
         letter = Letter(GroupId("c1"), BENCH, FENCE, 1, body)
-        datagram = Datagram(self.node.id, self.node.membership.incarnation, 1, letter)
+        datagram = Datagram(self.node.membership.incarnation, 1, letter)
         self.transport.send(to, encode(datagram))
         self.transport.flush()
         await answered

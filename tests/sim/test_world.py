@@ -25,8 +25,8 @@ from comesh.sim.traffic import Lost, Parcel
 from comesh.sim.world import LifeChange, WorldSettings
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
-PING_BYTES = len(encode(Datagram(N0, LIFE, 1, PING)))
-ACK_BYTES = len(encode(Datagram(N0, LIFE, 1, Ack(1, Rumours()))))
+PING_BYTES = len(encode(Datagram(LIFE, 1, PING)))
+ACK_BYTES = len(encode(Datagram(LIFE, 1, Ack(1, Rumours()))))
 HOP_MS = 10 + PING_BYTES / 625
 """One hop of a ping from an end of the line."""
 
@@ -333,7 +333,7 @@ def test_what_is_too_big_for_the_wire_is_dropped_and_counted(through_wire: bool,
 
 def test_the_biggest_message_is_counted_to_the_byte() -> None:
     spare = MAX_DATAGRAM_BYTES - len(
-        encode(Datagram(N0, LIFE, 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1 << 19)),)))))
+        encode(Datagram(LIFE, 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1 << 19)),)))))
     )
     big = Gossip(Rumours(notices=(Notice("key", 1, bytes((1 << 19) + spare)),)))
     settings = WorldSettings(start_spread_ms=0.0, through_wire=True)

@@ -76,7 +76,7 @@ class State(_Body, frozen=True, tag=7):
     entries: tuple[Entry, ...]
     nonce: Counter
     config: Config
-    sent_ms: float = 0.0
+    sent_ms: Counter = 0
 
 
 class Sync(_Body, frozen=True, tag=8):
@@ -86,17 +86,18 @@ class Sync(_Body, frozen=True, tag=8):
     number: Counter
     digest: Counter
     era: Era
-    sent_ms: float
+    sent_ms: Counter
 
 
 class Update(_Body, frozen=True, tag=9):
-    """Entries from number `first` on; none at all is a touch. sent_ms: first sent, by the leader's clock."""
+    """Entries from number `first` on; none at all is a touch. sent_ms: by the leader's clock, whole
+    milliseconds since it opened its ballot."""
 
     ballot: Ballot
     first: Counter
     entries: tuple[Entry, ...]
     committed: Counter
-    sent_ms: float
+    sent_ms: Counter
     busy: bool = False
 
 
@@ -105,7 +106,7 @@ class Acked(_Body, frozen=True, tag=10):
 
     ballot: Ballot
     number: Counter
-    sent_ms: float
+    sent_ms: Counter
 
 
 class Gap(_Body, frozen=True, tag=11):

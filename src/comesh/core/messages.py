@@ -134,9 +134,8 @@ Message = MembershipMessage | InConfig | Letter | DocumentAsked | DocumentGiven
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One message with what every message carries."""
+    """One message with what every message carries. Its sender is whom the transport authenticated."""
 
-    sender: NodeId
     incarnation: Incarnation
     deployment: int
     message: Message

@@ -116,7 +116,7 @@ class Assembly:
         self._recorder = self._record()
         for driver, wanting in (await self.devices.open()).items():
             self.log.warn(f"driver {driver} is not built yet: {', '.join(wanting)} will be down")
-        await self.transport.open(self._deliver)
+        await self.transport.open(self._deliver, self.host.rest)
         await self.control.open()
         self._begin()
         self._chores = [

@@ -5,7 +5,8 @@
     host.give(event)        # whatever happens: a step, and its effects
 
 Rules:
-- one step at a time: what happens during a step waits for its end;
+- one step at a time: what happens during a step waits for its end. Steps of messages that came together are
+  performed together, in order, so that their records are written and flushed at once;
 - a record is written before any later effect of its step. If it must be flushed, and that is slow here, it
   is flushed in a thread: the core goes on, and what it wants done waits, in order, until the disk has it. All
   records that wait by then are written and flushed at once: earlier than they must be, and so as safe;
@@ -44,7 +45,7 @@ from comesh.core.events import JournalFailed, JournalMended, MessageReceived, Ti
 from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.journal import Image, JournalRecord
-from comesh.core.messages import WIRE_VERSION, Datagram, WireError, decode, encode
+from comesh.core.messages import WIRE_VERSION, Datagram, Doubled, WireError, decode, encode
 from comesh.core.node import AnyEvent, Node
 from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 from comesh.runtime.timers import Timers
@@ -147,16 +148,13 @@ class Host:
             self._drain()
 
     def deliver(self, sender: NodeId, data: bytes) -> None:
-        """A message of the core came, from whom the transport authenticated."""
+        """A message of the core came, from whom the transport authenticated; its step waits for `rest`."""
         try:
             datagram = decode(data)
         except WireError as wrong:
             self.counters[f"dropped: {_kind(data, wrong)}"] += 1
             return
-        if datagram.sender != sender:
-            self.counters["dropped: sent in the name of another node"] += 1
-            return
-        self.give(
+        self._inbox.append(
             MessageReceived(
                 sender=sender,
                 incarnation=datagram.incarnation,
@@ -164,6 +162,11 @@ class Host:
                 message=datagram.message,
             )
         )
+
+    def rest(self) -> None:
+        """No more messages that came together."""
+        if self._inbox and not self._stepping:
+            self._drain()
 
     def close(self) -> None:
         """Nothing is done any more; a flush that is under way is let go."""
@@ -177,8 +180,10 @@ class Host:
         self._stepping = True
         try:
             while self._inbox and not self._ended:
-                event = self._inbox.popleft()
-                effects = self.node.step(event, self._clock.monotonic_ms(), self._clock.wall_ms())
+                effects: list[Effect] = []
+                while self._inbox:
+                    event = self._inbox.popleft()
+                    effects += self.node.step(event, self._clock.monotonic_ms(), self._clock.wall_ms())
                 if effects:
                     self._perform(effects)
         except Exception as wrong:
@@ -245,10 +250,13 @@ class Host:
         match effect:
             case Send():
                 message = effect.message
-                data = encode(Datagram(self.node.id, effect.incarnation, self.node.deployment, message))
+                data = encode(Datagram(effect.incarnation, self.node.deployment, message))
                 of_groups = isinstance(message, _OF_GROUPS)
                 self.counters["bytes of groups" if of_groups else "bytes of membership"] += len(data)
-                self._transport.send(effect.to, data)
+                if type(message) is Doubled:  # for the older of two processes, of which the newer is heard
+                    self._transport.send_to_all_of(effect.to, data)
+                else:
+                    self._transport.send(effect.to, data)
             case SetTimer():
                 self._timers.set(effect.timer, effect.after_ms)
             case CancelTimer():

@@ -20,6 +20,8 @@ from comesh.runtime.options import NodeOptions, from_text
 from comesh.runtime.transport import TransportError
 
 READY_LOOK_S: Final = 0.05
+COLLECT_AFTER: Final = (10_000, 20, 20)
+"""Objects more than before that have Python look for garbage in cycles: there is little of it here."""
 WANTED, ENDED_ITSELF, COULD_NOT_RUN, BROKE = 0, 1, 2, 70
 """A service manager starts it again after BROKE, and not after ENDED_ITSELF: another process has its name."""
 
@@ -64,6 +66,7 @@ def _settle_memory() -> None:
     not look through what stays for ever at each collection."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

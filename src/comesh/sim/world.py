@@ -411,7 +411,7 @@ class World:
         machine = process.machine
         message = effect.message
         to = effect.to
-        datagram = Datagram(machine.node_id, effect.incarnation, process.node.deployment, message)
+        datagram = Datagram(effect.incarnation, process.node.deployment, message)
         data = encode(datagram)
         for sender in self.senders:
             sender(self.engine.now_ms, machine.node_id, to, message, len(data))
@@ -428,7 +428,7 @@ class World:
         if self.settings.through_wire:
             datagram = decode(data)
         event = MessageReceived(
-            sender=datagram.sender,
+            sender=machine.node_id,
             incarnation=datagram.incarnation,
             deployment=datagram.deployment,
             message=datagram.message,

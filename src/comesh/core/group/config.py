@@ -49,8 +49,10 @@ class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def mark(self) -> int:
-        """A digest of the whole identity: two configs of one number are told apart by it."""
-        return int.from_bytes(blake2b(_encode(self), digest_size=7).digest(), "little")
+        """A digest of the whole identity: two configs of one group and number are told apart by it."""
+        return int.from_bytes(blake2b(_encode(self), digest_size=MARK_BYTES).digest(), "little")
 
 
+MARK_BYTES = 4
+"""Every message between members has it."""
 _encode = msgspec.msgpack.Encoder().encode

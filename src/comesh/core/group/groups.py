@@ -260,7 +260,7 @@ class Groups:
             self.hand_over(serving, letter, self.own, step)
             return
         entry = serving.seal()
-        replica = self.replicas[serving.config.mark]
+        replica = self.replicas[serving.mark]
         if entry is not None and replica.leadership is not None:
             replica.leadership.propose(entry, step)
         if not serving.ended:
@@ -293,6 +293,8 @@ class Groups:
 
     def on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
         replica = self.replicas.get(message.mark)
+        if replica is not None and (message.group, message.number) != replica.key:
+            return  # of another config, whose mark is the same by chance
         body = message.body
         match body:
             case Invite() | Start():
@@ -473,7 +475,7 @@ class Groups:
         return self._last_call
 
     def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
-        replica = self.replicas[serving.config.mark]
+        replica = self.replicas[serving.mark]
         others = [rank for rank in replica.peers if not self.is_dead(replica.config.seats[rank].node)]
         if not others:
             return False

@@ -161,7 +161,7 @@ class Handoff:
         replica.become(Role.HANDING_OFF, step)
         replica.deadlines.clear("handoff")
         replica.tell("handing off", step)
-        self._leadership.propose((HandoffRecord(successor),), step)
+        self._leadership.propose((HandoffRecord(successor),), step, to_all=True)
 
     def _end_serving(self, step: Step) -> None:
         """No outside effects from here on, and no entry after the next one."""

@@ -4,10 +4,13 @@ An update is committed at f+1 acknowledgements, this member's own journal includ
 the lease too: an acknowledgement says when the message that it answers was *sent*, by this member's clock.
 The lease runs from there, for lease_ms less what clocks may drift, and so ends before any of f+1 members,
 which count from their answer, may promise somebody else.
+
+An update goes to the f nearest members at once and to the others a little later (`nearest.py`).
 """
 
 from comesh.core.effects import Committed
 from comesh.core.group.handoff import Handoff
+from comesh.core.group.nearest import Nearest
 from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
 from comesh.core.group.serving import Serving
@@ -17,8 +20,19 @@ from comesh.core.records import Entry, GroupRecord, HandoffRecord
 from comesh.core.stamps import OPENING, Ballot, Era
 from comesh.core.step import Step
 
-BUSY_TOUCHES = 3
-"""A busy leader touches so many times per lease, an idle one once."""
+BUSY_TOUCHES = 1.5
+"""The nearest members hear a busy leader so many times per lease at least, and suspect it soonest: not
+before two touches in a row are lost. Others, and all members of an idle leader, hear it once per lease."""
+TOGETHER = 0.15
+"""Of a lease: touches that are due within it are sent at once."""
+LEAST_TOUCH_MS = 1.0
+SPREADS = 10
+"""Members that are not needed for a commit hear of it at most so many times per lease."""
+SILENT_LEASES = 1.5
+"""Who acknowledged nothing for so long is not waited for."""
+MOST_IN_FLIGHT = 4
+"""Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
+together: a busy group needs fewer messages for each entry, not more time."""
 LEAST_RESEND_MS = 20.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
@@ -38,6 +52,15 @@ class Leadership:
         """When the latest message that it acknowledged was sent."""
         self._heard_ms: dict[int, float] = {}
         """When it last acknowledged anything."""
+        self._sent: dict[int, int] = {}
+        """The number up to which it was sent everything, acknowledged or not."""
+        self._said_ms: dict[int, float] = {}
+        """When it was last sent anything that it acknowledges."""
+        self._nearest = Nearest(replica)
+        self._spread_number = 0
+        """What the others still wait for begins here, or later."""
+        self._spread_by_ms = 0.0
+        """Then they hear it, committed or not."""
         self._opened_ms = 0.0
         self._resend_ms = 0.0
         self._leased_ms = float("-inf")
@@ -89,7 +112,7 @@ class Leadership:
     def _send_sync(self, step: Step) -> None:
         replica = self._replica
         ledger = replica.ledger
-        sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, step.now_ms)
+        sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
         for rank in replica.peers:
             if rank not in self._acked:
                 replica.send(rank, sync, step)
@@ -119,14 +142,19 @@ class Leadership:
 
     # -- updates -----------------------------------------------------------------------------------------
 
-    def propose(self, entry: Entry, step: Step) -> None:
+    def propose(self, entry: Entry, step: Step, *, to_all: bool = False) -> None:
+        """to_all: the others need it as soon as the nearest."""
         replica = self._replica
         replica.append(entry, self.ballot, step)
         number = replica.ledger.number
-        update = Update(self.ballot, number, (entry,), self.committed, step.now_ms, self._busy)
-        for rank in replica.peers:
-            if rank in self._acked:
-                replica.send(rank, update, step)
+        for rank in self._nearest.ranks:
+            self._send_if_free(rank, step)
+        if to_all:
+            self._send_to_all(step)
+        elif "spread" not in replica.deadlines and len(self._acked) > len(self._nearest.ranks):
+            self._spread_number = number
+            self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
+            replica.deadlines.set("spread", self._nearest.wait_ms, step)
         if self._busy != self._was_busy:
             self._schedule_touch(step)
         if "resend" not in replica.deadlines:
@@ -135,6 +163,45 @@ class Leadership:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
         self._count(step)
 
+    def _send_if_free(self, rank: int, step: Step) -> None:
+        """Unless enough is on its way to it already."""
+        if self._sent.get(rank, 0) - self._acked.get(rank, 0) < MOST_IN_FLIGHT:
+            self._send_news(rank, step)
+
+    def _send_news(self, rank: int, step: Step, *, also_empty: bool = False) -> None:
+        """An update with all that it was not sent yet, if there is anything: also_empty says it anyhow.
+
+        Who was silent and is not needed, or lacks more than is kept, gets none of it: it asks when it is
+        back. Who has not acknowledged the state that this ballot opened with gets nothing.
+        """
+        have = self._acked.get(rank)
+        if have is None:
+            return
+        ledger = self._replica.ledger
+        entries: tuple[Entry, ...] = ()
+        if rank in self._nearest.ranks or not self._was_silent(rank, step):
+            entries = ledger.since(max(have, self._sent.get(rank, 0))) or ()
+            self._sent[rank] = ledger.number
+        if entries or also_empty:
+            first = ledger.number - len(entries) + 1
+            busy = self._busy and rank in self._nearest.ranks
+            update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
+            self._replica.send(rank, update, step)
+            self._said_ms[rank] = step.now_ms
+
+    def _on_spread_due(self, step: Step) -> None:
+        """The others hear it; at once if one of the nearest did not answer, and then they are asked first."""
+        if self.committed < self._spread_number:
+            self._choose_nearest(step, self._spread_number)
+        elif step.now_ms < self._spread_by_ms:
+            self._replica.deadlines.set("spread", self._spread_by_ms - step.now_ms, step)
+            return
+        self._send_to_all(step)
+
+    def _send_to_all(self, step: Step) -> None:
+        for rank in self._replica.peers:
+            self._send_news(rank, step)
+
     @property
     def _busy(self) -> bool:
         return self.serving is not None and self.serving.busy
@@ -142,7 +209,7 @@ class Leadership:
     def on_body(self, rank: int, body: Acked | Gap | Installed | Ready, step: Step) -> None:
         match body:
             case Acked() if body.ballot == self.ballot:
-                self._on_acked(rank, body.number, body.sent_ms, step)
+                self._on_acked(rank, body.number, self._opened_ms + body.sent_ms, step)
             case Gap() if body.ballot == self.ballot:
                 self._on_gap(rank, body, step)
             case Installed() if self.ballot == OPENING and body.successor == self._replica.mark:
@@ -152,10 +219,21 @@ class Leadership:
 
     def _on_acked(self, rank: int, number: int, sent_ms: float, step: Step) -> None:
         self._heard_ms[rank] = step.now_ms
+        if rank not in self._acked:
+            self._acked[rank] = number
+            self._choose_nearest(step)
         self._acked[rank] = max(self._acked.get(rank, 0), number)
         self._acked_sent_ms[rank] = max(self._acked_sent_ms.get(rank, float("-inf")), sent_ms)
         self._renew_lease(step)
         self._count(step)
+        if rank in self._nearest.ranks:
+            self._send_if_free(rank, step)
+
+    def _choose_nearest(self, step: Step, number: int = 0) -> None:
+        """Of those who answer, and have everything up to that number."""
+        peers = self._replica.peers
+        acked = self._acked
+        self._nearest.choose([r for r in peers if acked.get(r, -1) < number or self._was_silent(r, step)])
 
     def _on_gap(self, rank: int, gap: Gap, step: Step) -> None:
         replica = self._replica
@@ -194,6 +272,11 @@ class Leadership:
         elif self.serving is not None:
             self.serving.on_committed(number, step)
 
+    def sent_ms(self, step: Step) -> int:
+        """What a message says of now, and its acknowledgement says again. Rounded down: the lease that runs
+        from there ends no later for it."""
+        return int(step.now_ms - self._opened_ms)
+
     # -- the lease ---------------------------------------------------------------------------------------
 
     def _renew_lease(self, step: Step) -> None:
@@ -214,25 +297,34 @@ class Leadership:
     def _lease_for_ms(self) -> float:
         return self._replica.lease_ms * (1 - self._replica.settings.drift)
 
-    def touch(self, step: Step) -> None:
-        """Prove life, and ask for the lease: an update without entries."""
+    def touch(self, step: Step, *, all_: bool = True) -> None:
+        """Prove life, and ask for the lease: an update with what is new, or with nothing. not all_: only to
+        whom it is due."""
         replica = self._replica
         if replica.role is Role.SYNCING:
             return
-        first = replica.ledger.number + 1
-        touch = Update(self.ballot, first, (), self.committed, step.now_ms, self._busy)
         for rank in replica.peers:
+            if not all_ and self._until_touch_ms(rank, step) > TOGETHER * replica.lease_ms:
+                continue
             if rank in self._acked:
-                replica.send(rank, touch, step)
+                self._send_news(rank, step, also_empty=True)
             else:
                 ledger = replica.ledger
-                sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, step.now_ms)
+                sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
                 replica.send(rank, sync, step)
+                self._said_ms[rank] = step.now_ms
+
+    def _until_touch_ms(self, rank: int, step: Step) -> float:
+        """How long until a member that hears nothing else is to be touched."""
+        lease_ms = self._replica.lease_ms
+        apart_ms = lease_ms / BUSY_TOUCHES if self._was_busy and rank in self._nearest.ranks else lease_ms
+        return self._said_ms.get(rank, self._opened_ms) + apart_ms - step.now_ms
 
     def _schedule_touch(self, step: Step) -> None:
         self._was_busy = self._busy
-        lease_ms = self._replica.lease_ms
-        self._replica.deadlines.set("touch", lease_ms / (BUSY_TOUCHES if self._was_busy else 1), step)
+        peers = self._replica.peers
+        after_ms = min((self._until_touch_ms(rank, step) for rank in peers), default=self._replica.lease_ms)
+        self._replica.deadlines.set("touch", max(after_ms, LEAST_TOUCH_MS), step)
 
     def is_silent(self, rank: int, step: Step) -> bool:
         """It acknowledged nothing for as long as replacing a member waits."""
@@ -247,6 +339,8 @@ class Leadership:
                 self._on_touch_due(step)
             case "resend":
                 self._resend(step)
+            case "spread":
+                self._on_spread_due(step)
             case "giveup":
                 self.give_up(step)
             case "handoff" | "start":
@@ -261,7 +355,8 @@ class Leadership:
         if alone or replica.host.unable:
             self.give_up(step)
             return
-        self.touch(step)
+        self._choose_nearest(step)
+        self.touch(step, all_=False)
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
@@ -269,8 +364,8 @@ class Leadership:
         self._replica.deadlines.set("resend", self._resend_ms, step)
 
     def _resend(self, step: Step) -> None:
-        """To whoever lacks something: the entries since what it acknowledged. Who was silent for a lease gets
-        touches only, and asks for what it lacks when it is back."""
+        """To whoever lacks something: the entries since what it acknowledged. Who was silent gets touches
+        only, and asks for what it lacks when it is back."""
         replica = self._replica
         ledger = replica.ledger
         if replica.role is Role.SYNCING:
@@ -282,13 +377,14 @@ class Leadership:
                     continue
                 entries = ledger.since(have) or ledger.since(self.committed) or ()
                 first = ledger.number - len(entries) + 1
-                update = Update(self.ballot, first, entries, self.committed, step.now_ms, self._busy)
+                update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), self._busy)
                 replica.send(rank, update, step)
         self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
         replica.deadlines.set("resend", self._resend_ms, step)
 
     def _was_silent(self, rank: int, step: Step) -> bool:
-        return step.now_ms - self._heard_ms.get(rank, self._opened_ms) > self._replica.lease_ms
+        heard_ms = self._heard_ms.get(rank, self._opened_ms)
+        return step.now_ms - heard_ms > SILENT_LEASES * self._replica.lease_ms
 
     def give_up(self, step: Step) -> None:
         replica = self._replica

@@ -64,6 +64,7 @@ class Replica:
         self.settings = settings
         self.config: Config = kept.config
         self.mark = kept.config.mark
+        self.key = (kept.config.group, kept.config.number)
         self.store = kept.store
         rank = self.config.rank_of(host.own)
         assert rank is not None, f"{host.own} has no seat in {self.config}"
@@ -242,7 +243,9 @@ class Replica:
         """Step back from whatever this member was after, and wait for a leader."""
         self.forced = False
         leadership, self.leadership, self.election = self.leadership, None, None
-        self.deadlines.clear("ask", "defer", "claim", "resend", "touch", "giveup", "handoff", "start")
+        self.deadlines.clear(
+            "ask", "defer", "claim", "resend", "spread", "touch", "giveup", "handoff", "start"
+        )
         self.become(Role.FOLLOWER if self.whole else Role.RECOVERING, step)
         if leadership is not None and leadership.serving is not None:
             self.host.close_serving(leadership.serving, step)
@@ -322,7 +325,7 @@ class Replica:
         flush = self.settings.strict or any(map(outlives_power, entry))
         step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), flush))
 
-    def acknowledge(self, rank: int, ballot: Ballot, sent_ms: float, step: Step) -> None:
+    def acknowledge(self, rank: int, ballot: Ballot, sent_ms: int, step: Step) -> None:
         """Say that everything is written: this is also what gives the leader its lease."""
         if self.role in (Role.ASKING, Role.CLAIMING, Role.SYNCING, Role.SERVING, Role.HANDING_OFF):
             self.follow(step)

@@ -99,6 +99,7 @@ class Serving:
     ) -> None:
         self.group: GroupId = config.group
         self.config = config
+        self.mark = config.mark
         self.ballot = ballot
         self.fence = Fence(config.number, ballot)
         self.program = program

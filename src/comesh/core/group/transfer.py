@@ -31,7 +31,7 @@ def state_for(replica: "Replica", asked: Gap | Pull | Recover, ballot: Ballot, s
         entries=entries or (),
         nonce=nonce,
         config=replica.config,
-        sent_ms=step.now_ms,
+        sent_ms=0 if replica.leadership is None else replica.leadership.sent_ms(step),
     )
 
 

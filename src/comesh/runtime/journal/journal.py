@@ -375,7 +375,7 @@ class Journal:
 
     def _begin_anew(self, *, initialised: bool = False) -> None:
         self.image.apply(BootRaised(self.image.boot + 1))
-        self._replace(1 + secrets.randbelow((1 << 63) - 1), initialised=initialised, positions_end=0)
+        self._replace(1 + secrets.randbelow((1 << 32) - 1), initialised=initialised, positions_end=0)
 
     def _go_on(self, found: Found) -> None:
         reading = found.reading

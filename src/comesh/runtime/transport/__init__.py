@@ -1,7 +1,8 @@
 """What carries messages between nodes: a small interface, and the errors of opening it.
 
     transport = UdpTransport(...)            # or a port of a MemoryNetwork
-    await transport.open(deliver)            # deliver(sender, message) for whatever comes from then on
+    await transport.open(deliver, rest)      # deliver(sender, message) for whatever comes from then on, and
+                                             # rest() after the last of those that came together
     transport.send(NodeId("n2"), b"...")     # never blocks, never fails
     transport.flush()                        # whatever was sent since the last flush leaves now
     await transport.close()
@@ -27,6 +28,11 @@ MOST_MESSAGE_BYTES = MAX_DATAGRAM_BYTES + 64
 counted."""
 
 Deliver = Callable[[NodeId, bytes], None]
+Rest = Callable[[], None]
+
+
+def no_rest() -> None:
+    """For who takes messages one by one."""
 
 
 class TransportError(Exception):
@@ -40,9 +46,13 @@ class Transport(Protocol):
         `dropped: not a datagram of ours`."""
         ...
 
-    async def open(self, deliver: Deliver) -> None: ...
+    async def open(self, deliver: Deliver, rest: Rest = no_rest) -> None: ...
 
     def send(self, to: NodeId, message: bytes) -> None: ...
+
+    def send_to_all_of(self, to: NodeId, message: bytes) -> None:
+        """Where several processes have this name, to each of them."""
+        ...
 
     def flush(self) -> None: ...
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, TransportError
+from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
 
 MOST_PENDING: Final = 65_536
 """Messages of one transport that wait for a flush or for their delay; more are dropped and counted."""
@@ -54,6 +54,7 @@ class MemoryTransport:
         self._own = own
         self._counters: Counter[str] = Counter()
         self._deliver: Deliver | None = None
+        self._rest: Rest = no_rest
         self._pending: list[tuple[NodeId, bytes]] = []
         self._under_way: dict[int, asyncio.TimerHandle] = {}
         self._last = 0
@@ -63,11 +64,12 @@ class MemoryTransport:
     def counters(self) -> Counter[str]:
         return self._counters
 
-    async def open(self, deliver: Deliver) -> None:
+    async def open(self, deliver: Deliver, rest: Rest = no_rest) -> None:
         if self._own in self._network.opened:
             raise TransportError(f"{self._own} is open in this network already; close it first")
         self._network.opened[self._own] = self
         self._deliver = deliver
+        self._rest = rest
 
     def send(self, to: NodeId, message: bytes) -> None:
         if self._deliver is None:
@@ -82,6 +84,10 @@ class MemoryTransport:
             self._pending.append((to, message))
             if self._flush_soon is None:
                 self._flush_soon = asyncio.get_running_loop().call_soon(self.flush)
+
+    def send_to_all_of(self, to: NodeId, message: bytes) -> None:
+        """There is only one: a name is opened once."""
+        self.send(to, message)
 
     def flush(self) -> None:
         if self._flush_soon is not None:
@@ -111,6 +117,7 @@ class MemoryTransport:
         receiver._counters["messages received"] += 1
         receiver._counters["bytes received"] += len(message)
         receiver._deliver(self._own, message)
+        receiver._rest()
 
     async def close(self) -> None:
         if self._network.opened.get(self._own) is self:

@@ -19,7 +19,7 @@ from OpenSSL import SSL
 
 from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Credentials
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, TransportError
+from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
 from comesh.runtime.transport.addresses import AddressBook, Endpoint, open_sockets
 from comesh.runtime.transport.frames import (
     ALONE,
@@ -46,6 +46,9 @@ _APPLICATION: Final = 23
 """The type of a record of DTLS that carries what we say."""
 _READ_BYTES: Final = 2048
 """More than a datagram of ours has: a longer one shows as such."""
+_TOGETHER_MS: Final = 0.1
+"""A datagram that came so soon after the last was done with is not alone. Only then more than one is looked
+for: looking in vain costs a call of the system."""
 _DEFAULTS: Final = TransportSettings()
 
 
@@ -75,9 +78,13 @@ class UdpTransport:
         self._long = LongMessages(self._handshakes, self._counters, seal=self._seal)
         self._sockets: list[socket.socket] = []
         self._deliver: Deliver | None = None
+        self._rest: Rest = no_rest
         self._loop: asyncio.AbstractEventLoop
         self._dirty: list[Peer] = []
         """With pending messages."""
+        self._several = False
+        """Whether to look for more than one datagram: the last time there were, or one came soon after."""
+        self._rested_ms = 0.0
         self._reading = False
         """Datagrams are being read; what is said meanwhile leaves at the end at the latest."""
         self._flush_soon: asyncio.Handle | None = None
@@ -117,13 +124,14 @@ class UdpTransport:
             peer.attempt.next_knock_ms = 0.0
         self._hurry()
 
-    async def open(self, deliver: Deliver) -> None:
+    async def open(self, deliver: Deliver, rest: Rest = no_rest) -> None:
         if self._sockets:
             raise TransportError("the transport is open already")
         if not self._listen:
             raise TransportError("there is no address to listen on; give at least one")
         self._sockets = self._handshakes.sockets = await open_sockets(self._listen)
         self._deliver = deliver
+        self._rest = rest
         loop = self._loop = asyncio.get_running_loop()
         for one in self._sockets:
             loop.add_reader(one.fileno(), self._on_readable, one)
@@ -170,6 +178,14 @@ class UdpTransport:
             peer.pending.append(message)
         else:
             self._long.add(peer, message, self._clock_ms())
+
+    def send_to_all_of(self, to: NodeId, message: bytes) -> None:
+        """Also by replaced sessions that were used: they may be those of another process of this name."""
+        self.send(to, message)
+        peer = self._peers.get(to)
+        if peer is not None and len(message) <= MOST_ALONE_BYTES:
+            for session in [one for one in peer.others if one.confirmed]:
+                self._send_messages(peer, session, [message])
 
     def _new_peer(self, to: NodeId) -> Peer | None:
         if to == self._own:
@@ -266,10 +282,11 @@ class UdpTransport:
         now_ms = self._clock_ms()
         self._reading = True
         try:
-            for _ in range(MOST_READS):
+            for number in range(MOST_READS if self._several else 1):
                 try:
                     datagram, address = one.recvfrom(_READ_BYTES)
                 except (BlockingIOError, InterruptedError):
+                    self._several = number > 1
                     break
                 except OSError:
                     self._counters["errors of the network"] += 1
@@ -277,9 +294,13 @@ class UdpTransport:
                 self._on_datagram(datagram, one, address, now_ms)
                 if self._deliver is None:  # closed by what came
                     break
+            else:
+                self._several = now_ms - self._rested_ms < _TOGETHER_MS
         finally:
             self._reading = False
+            self._rest()
             self.flush()
+            self._rested_ms = self._clock_ms()
 
     def _on_datagram(self, datagram: bytes, one: socket.socket, address: Address, now_ms: float) -> None:
         size = len(datagram)
