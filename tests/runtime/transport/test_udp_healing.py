@@ -58,6 +58,25 @@ def test_a_peer_that_restarts_and_speaks_first_replaces_its_session() -> None:
     asyncio.run(story())
 
 
+def test_of_two_processes_with_one_name_both_can_be_told() -> None:
+    async def story() -> None:
+        inbox, older, younger = Inbox(), Inbox(), Inbox()
+        async with (
+            opened(make(ONE), inbox) as one,
+            opened(make(TWO, {ONE: one.port}), older) as first,
+            opened(make(TWO, {ONE: one.port}), younger) as second,
+        ):
+            await until_sent(first, ONE, b"I am n2", inbox)
+            await until_sent(second, ONE, b"no, I am", inbox)
+            await until_sent(one, TWO, b"to the younger", younger)
+            one.send_to_all_of(TWO, b"there are two of you")
+            await until(lambda: b"there are two of you" in older.messages)
+            await until(lambda: b"there are two of you" in younger.messages)
+            assert b"to the younger" not in older.messages
+
+    asyncio.run(story())
+
+
 def test_a_peer_that_changes_its_address_is_followed() -> None:
     async def story() -> None:
         inbox, back = Inbox(), Inbox()

@@ -3,19 +3,17 @@
 import shutil
 from typing import Final
 
-from comesh.lab.mesh import STATUS_S
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.lab.scenarios.play import Play, Stage
-from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LOOPBACK
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.running import ENDED_ITSELF
 
 TWIN: Final = "-twin"
 
 
 def two_have_one_name(stage: Stage) -> None:
-    """Of two processes with the name and the journal of one node only one takes part; the other ends, or is
-    heard by nobody and serves nothing. Neither votes twice, and the mesh goes on."""
+    """Of two processes with the name and the journal of one node the younger takes part; the older is told
+    so, says it and ends by itself. Neither votes twice, and the mesh goes on."""
     with stage.mesh(five_rooms()) as play:
         node = play.leader(play.group_of("across"))
         run = play.fire("across")
@@ -24,34 +22,23 @@ def two_have_one_name(stage: Stage) -> None:
         shutil.copytree(play.mesh.data_of(node), copied, ignore=shutil.ignore_patterns("*.sock", "lock"))
         play.mesh.start(node, process=twin, data=copied, listen=((LOOPBACK, 0),))
         play.say(f"a second {node} starts, from a copy of its disk")
-        play.until("only one of the two takes part", lambda: _is_out(play, node) or _is_out(play, twin))
-        out = twin if _is_out(play, twin) else node
-        play.say(f"{out} is out; the last that it said: {play.mesh.last_words(out, 1)}")
-        play.until("every group is served", lambda: _all_served_without(play, out))
+        took_s = play.until(f"the older {node} has ended by itself", lambda: not play.mesh.runs(node))
+        play.figure("older_ended_s", took_s)
+        said = play.mesh.last_words(node, 1)
+        play.must(f"it says why: {said}", "another process runs as node" in said)
+        play.must("its exit code says so", play.mesh.exit_code(node) == ENDED_ITSELF)
+        play.until("every group is served", lambda: _all_served_without(play, node))
         play.ends(run)
         play.goes_on("tick", "tock")
-        play.mesh.terminate(node, twin)
-        play.say("both were stopped, and the original is started again")
+        play.mesh.terminate(twin)
+        play.say("the copy was stopped, and the original is started again")
         play.restart(node)
         play.until("all seats are taken", play.all_seated)
         play.goes_on("tick", "tock")
 
 
-def _is_out(play: Play, process: str) -> bool:
-    """It has ended, or knows of nobody else and serves nothing."""
-    if not play.mesh.runs(process):
-        return True
-    try:
-        with Client(play.mesh.directory / "nodes" / process, within_s=STATUS_S) as client:
-            status = client.ask(NodeStatus, "status")
-    except NoAnswerError:
-        return False
-    return set(status.living) <= {status.node} and not any(one.serves for one in status.groups)
-
-
-def _all_served_without(play: Play, out: str) -> bool:
+def _all_served_without(play: Play, doubled: str) -> bool:
     """As the nodes that are not doubled know it."""
-    doubled = out.removesuffix(TWIN)
     known = {
         one.group
         for status in play.mesh.statuses().values()
