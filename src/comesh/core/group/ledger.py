@@ -73,7 +73,8 @@ class Ledger:
         missing = self.number - number
         if not 0 <= missing <= len(self._ring):
             return None
-        return tuple(self._ring)[len(self._ring) - missing :]
+        ring = self._ring
+        return tuple([ring[at] for at in range(-missing, 0)])
 
     def snapshot(self) -> tuple[Record, ...]:
         return tuple(self.records.values())
