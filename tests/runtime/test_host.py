@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -84,9 +84,12 @@ class Everything:
     def end(self, why: str) -> None:
         self.stopped = why
 
-    def step(self, event: object, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
-        self.events.append(event)
-        return self.script.pop(0) if self.script else []
+    def steps(self, events: Sequence[object], now_ms: float, wall_ms: float | None = None) -> list[Effect]:
+        effects: list[Effect] = []
+        for event in events:
+            self.events.append(event)
+            effects += self.script.pop(0) if self.script else []
+        return effects
 
     # the journal
 

@@ -146,7 +146,10 @@ class Actor:
         return self._name
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float) -> list[Effect]:
-        effects = self.node.step(event, now_ms, wall_ms)
+        return self.steps((event,), now_ms, wall_ms)
+
+    def steps(self, events: Sequence[AnyEvent], now_ms: float, wall_ms: float) -> list[Effect]:
+        effects = self.node.steps(events, now_ms, wall_ms)
         return self._stage.overhear(self.name, effects)
 
 

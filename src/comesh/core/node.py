@@ -52,6 +52,12 @@ def no_compiler(text: str, version: int, before: Program) -> Program:
     raise ValueError("this node takes no new deployment versions")
 
 
+def _shares_entry(event: AnyEvent) -> bool:
+    if isinstance(event, MessageReceived):
+        return isinstance(event.message, Letter)
+    return isinstance(event, DeviceAnswered | DeviceReported)
+
+
 class Node:
     """One node of the mesh: `step` in, effects out, nothing else. Without a program: membership only."""
 
@@ -86,12 +92,22 @@ class Node:
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
         """wall_ms None: the clocks agree."""
+        return self.steps((event,), now_ms, wall_ms)
+
+    def steps(self, events: Sequence[AnyEvent], now_ms: float, wall_ms: float | None = None) -> list[Effect]:
+        """Events that happened together, in order. Letters and what devices say share an entry of their
+        group, so that a busy group commits many of them at once. All else finds the groups settled."""
         step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
-        if self.groups is None:
-            self._on_membership(event, step)
+        groups = self.groups
+        if groups is None:
+            for event in events:
+                self._on_membership(event, step)
             return step.effects
-        self._route(event, self.groups, step)
-        self.groups.settle(step)
+        for number, event in enumerate(events):
+            if number and not (_shares_entry(event) and _shares_entry(events[number - 1])):
+                groups.settle(step)
+            self._route(event, groups, step)
+        groups.settle(step)
         return step.effects
 
     def _on_membership(self, event: AnyEvent, step: Step) -> None:
@@ -117,6 +133,8 @@ class Node:
     def _route(self, event: AnyEvent, groups: Groups, step: Step) -> None:
         match event:
             case MessageReceived(message=message):
+                if event.deployment > groups.versions.newest.version:
+                    groups.post_office.on_newer(event.sender, step)
                 if isinstance(message, _OF_GROUPS):
                     # A node that the newest version has no more keeps its seats until they are handed off.
                     former = isinstance(message, InConfig) and self.membership.is_former(event.sender)

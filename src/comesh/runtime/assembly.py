@@ -16,7 +16,7 @@ from comesh.core.events import LeaveAsked, Started
 from comesh.core.ids import NodeId
 from comesh.core.journal import JournalRecord
 from comesh.core.membership import MembershipSettings
-from comesh.core.node import AnyEvent, Node
+from comesh.core.node import Node
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program, program_of
 from comesh.drivers.virtual.devices import Acted, Pressed
@@ -24,7 +24,7 @@ from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
-from comesh.runtime.devices import Devices
+from comesh.runtime.devices import DeviceEvent, Devices
 from comesh.runtime.documents import DocumentError, digest, first_document, make_data_directory, parsed
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
@@ -213,8 +213,8 @@ class Assembly:
 
     # -- what comes --------------------------------------------------------------------------------------
 
-    def _give(self, event: AnyEvent) -> None:
-        self.host.give(event)
+    def _give(self, events: list[DeviceEvent]) -> None:
+        self.host.give(*events)
 
     def _deliver(self, sender: NodeId, message: bytes) -> None:
         if message[:1] == b"\x01":

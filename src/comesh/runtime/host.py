@@ -141,9 +141,9 @@ class Host:
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def give(self, event: AnyEvent) -> None:
-        """Something happened."""
-        self._inbox.append(event)
+    def give(self, *events: AnyEvent) -> None:
+        """Something happened; what is given at once happened together."""
+        self._inbox += events
         if not self._stepping:
             self._drain()
 
@@ -180,10 +180,9 @@ class Host:
         self._stepping = True
         try:
             while self._inbox and not self._ended:
-                effects: list[Effect] = []
-                while self._inbox:
-                    event = self._inbox.popleft()
-                    effects += self.node.step(event, self._clock.monotonic_ms(), self._clock.wall_ms())
+                events = list(self._inbox)
+                self._inbox.clear()
+                effects = self.node.steps(events, self._clock.monotonic_ms(), self._clock.wall_ms())
                 if effects:
                     self._perform(effects)
         except Exception as wrong:

@@ -8,7 +8,8 @@ A process that is paused or busy gets its events late, in the order in which the
 """
 
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol, runtime_checkable
 
 from comesh.core.effects import Effect
 from comesh.core.events import Timer
@@ -19,6 +20,13 @@ from comesh.sim.disk import Disk
 
 INBOX_EVENTS: Final = 10_000
 """What waits for a paused or slow process; further messages are lost, as in a full socket buffer."""
+
+
+@runtime_checkable
+class Bundling(Protocol):
+    """It takes events that waited together, as a real node does."""
+
+    def steps(self, events: Sequence[AnyEvent], now_ms: float, wall_ms: float) -> list[Effect]: ...
 
 
 class Steppable(Protocol):

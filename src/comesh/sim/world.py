@@ -14,7 +14,7 @@ follows its peers. So two processes from copies of one card take turns in being 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -55,7 +55,16 @@ from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.device_events import DeviceEvents
 from comesh.sim.disk import Disk, store_of
 from comesh.sim.engine import Engine, Priority
-from comesh.sim.machine import INBOX_EVENTS, Clock, Machine, PendingTimer, Process, Steppable, nonce_of
+from comesh.sim.machine import (
+    INBOX_EVENTS,
+    Bundling,
+    Clock,
+    Machine,
+    PendingTimer,
+    Process,
+    Steppable,
+    nonce_of,
+)
 from comesh.sim.radio import Radio, RadioSettings
 from comesh.sim.topology import Topology
 from comesh.sim.trace import Trace
@@ -68,6 +77,8 @@ NodeFactory = Callable[[NodeId], Steppable]
 
 _ARRIVAL: Final = int(Priority.ARRIVAL)
 _TIMER: Final = int(Priority.TIMER)
+_ALONE: Final = (TimerFired, JournalMended)
+"""Events that a process that waited takes one by one."""
 
 
 class WorldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -313,15 +324,20 @@ class World:
         if process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms:
             process.inbox.append((event, None))
         else:
-            self._step(process, event)
+            self._step(process, (event,))
 
-    def _step(self, process: Process, event: AnyEvent) -> None:
+    def _step(self, process: Process, events: Sequence[AnyEvent]) -> None:
         machine = process.machine
         now_ms = self.engine.now_ms
         if self.trace is not None:
-            self.trace.record(now_ms, machine.name, event)
+            for event in events:
+                self.trace.record(now_ms, machine.name, event)
         monotonic_ms, wall_ms = machine.clock.both_ms(now_ms)
-        effects = process.node.step(event, monotonic_ms, wall_ms)
+        node = process.node
+        if len(events) > 1 and isinstance(node, Bundling):
+            effects = node.steps(events, monotonic_ms, wall_ms)
+        else:
+            effects = node.step(events[0], monotonic_ms, wall_ms)
         if machine.step_ms:
             process.busy = True
             self.engine.at(now_ms + machine.step_ms, Priority.ARRIVAL, self._finish_step, process, effects)
@@ -347,7 +363,11 @@ class World:
                 del process.timers[event.timer]
             elif isinstance(event, JournalMended):
                 event = JournalMended(journal=machine.disk.image())  # what came before it may have written
-            self._step(process, event)
+            events = [event]
+            if not isinstance(event, _ALONE) and isinstance(process.node, Bundling):
+                while process.inbox and not isinstance(process.inbox[0][0], _ALONE):
+                    events.append(process.inbox.popleft()[0])
+            self._step(process, events)
             process = machine.process
 
     def _timer_due(self, process: Process, timer: Timer) -> None:
@@ -357,7 +377,7 @@ class World:
             process.inbox.append((TimerFired(timer=timer), pending))
         else:
             del process.timers[timer]
-            self._step(process, TimerFired(timer=timer))
+            self._step(process, (TimerFired(timer=timer),))
 
     def _deliver(self, parcel: Parcel, to: NodeId, event: MessageReceived) -> None:
         """A message reached the station it was addressed to."""

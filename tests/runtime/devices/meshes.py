@@ -28,7 +28,7 @@ class Mesh:
                 node,
                 deployment,
                 send=lambda to, frame, sender=node: self.send(sender, to, frame),  # bound
-                give=lambda event, node=node: self._give(node, event),  # bound here
+                give=lambda events, node=node: self._give(node, events),  # bound here
                 now_ms=lambda: now_ms() + self.offset_ms,
                 **{"still": True, **options},
             )
@@ -40,7 +40,11 @@ class Mesh:
         for _ in range(self.arrives(sender, to, frame)):
             asyncio.get_running_loop().call_soon(self.nodes[to].on_frame, sender, frame)
 
-    def _give(self, node: NodeId, event: DeviceAnswered | DeviceReported) -> None:
+    def _give(self, node: NodeId, events: list[DeviceAnswered | DeviceReported]) -> None:
+        for event in events:
+            self._note(node, event)
+
+    def _note(self, node: NodeId, event: DeviceAnswered | DeviceReported) -> None:
         if isinstance(event, DeviceAnswered):
             self.answers[node].append(event)
         else:

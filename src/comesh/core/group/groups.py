@@ -148,6 +148,8 @@ class Groups:
 
     def hurry(self, group: GroupId, step: Step) -> None:
         """Somebody is at a newer deployment version than a group that this node serves."""
+        while self._settle_one(step):
+            pass  # nothing may follow the entry that hands the group off
         for replica in self.replicas.values():
             if replica.config.group == group and replica.leadership is not None:
                 replica.leadership.handoff.hurry(step)

@@ -243,6 +243,12 @@ class Post:
         if asked is not None:
             self.ask_document(asked, step)
 
+    def on_newer(self, sender: NodeId, step: Step) -> None:
+        """Somebody works by a newer version. Gossip may not say so any more: it does not outlive an outage of
+        all nodes."""
+        if self._asked_version <= self._groups.versions.newest.version:
+            self.ask_document(sender, step)
+
     def ask_document(self, node: NodeId, step: Step) -> None:
         """For the version after the newest that this node has: each builds on the one before."""
         self._asked_version = self._groups.versions.newest.version + 1

@@ -16,6 +16,6 @@ and NO_ANSWER, one that may have been done or still be. Any other error of a com
 done.
 """
 
-from comesh.runtime.devices.devices import Devices
+from comesh.runtime.devices.devices import DeviceEvent, Devices
 
-__all__ = ["Devices"]
+__all__ = ["DeviceEvent", "Devices"]

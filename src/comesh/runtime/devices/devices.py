@@ -52,7 +52,7 @@ class Devices:
         deployment: Deployment,
         *,
         send: Send,
-        give: Callable[[DeviceEvent], None],
+        give: Callable[[list[DeviceEvent]], None],
         now_ms: Callable[[], float],
         devices_at: str | tuple[str, int] | None = None,
         record: Record | None = None,
@@ -326,7 +326,7 @@ class Devices:
     # -- events ------------------------------------------------------------------------------------------
 
     def _later(self, event: DeviceEvent) -> None:
-        """All that happens in one turn of the event loop is given in the next, in order."""
+        """All that happens in one turn of the event loop is given in the next, in order and together."""
         self._outbox.append(event)
         if not self._handing_over:
             self._hand_over_soon()
@@ -336,15 +336,11 @@ class Devices:
         asyncio.get_running_loop().call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        given = 0
-        try:
-            while self._outbox and given < MOST_GIVEN_AT_ONCE:
-                given += 1
-                self._give(self._outbox.popleft())
-        finally:
-            self._handing_over = False
-            if self._outbox:
-                self._hand_over_soon()
+        events = [self._outbox.popleft() for _ in range(min(len(self._outbox), MOST_GIVEN_AT_ONCE))]
+        self._handing_over = False
+        if self._outbox:
+            self._hand_over_soon()
+        self._give(events)
 
 
 async def _close_later(local: LocalDevice) -> None:
