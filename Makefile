@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz lab bench peers lock clean
+.PHONY: help demo test check fuzz garble lab bench peers lock clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: check  ## all tests, after the checks
 
 fuzz: $(STAMP)  ## random meshes and faults on all cores, for five minutes, going on where it stopped (SEEDS=A-B)
 	$(BIN)/comesh fuzz --resume $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
+
+garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outside (about half an hour; CASES=N)
+	$(BIN)/python tests/fuzz/campaign.py $(if $(CASES),--cases $(CASES))
 
 lab: $(STAMP)  ## break meshes of real processes in every way, and judge them (about twenty minutes; more as root)
 	$(BIN)/comesh lab $(SCENARIOS)

@@ -1,0 +1,36 @@
+"""Some thousands of bad inputs for each of what reads bytes from outside, and those that were kept."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from campaign import CORPUS, case_of
+from targets import GARBLED
+
+SEED = 1
+KEPT = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("target", GARBLED)
+def test_bad_input_is_refused_and_nothing_else(target: str) -> None:
+    """Whatever else were raised, is."""
+    became: Counter[str] = Counter()
+    for number in range(GARBLED[target].quick):
+        data = case_of(target, SEED, number)
+        try:
+            became[GARBLED[target].take(data)] += 1
+        except Exception as wrong:
+            wrong.add_note(f"again: python tests/fuzz/campaign.py {target} --case {SEED}:{number}")
+            raise
+    assert len(became) > 1, "input that all ends the same way tries nothing"
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_was_kept(path: Path) -> None:
+    GARBLED[path.parent.name].take(path.read_bytes())
+
+
+def test_a_case_is_a_function_of_its_number() -> None:
+    for target in GARBLED.keys() - {"session"}:
+        assert case_of(target, SEED, 7) == case_of(target, SEED, 7)
+        assert any(case_of(target, SEED, 7) != case_of(target, SEED, number) for number in range(8, 12))
