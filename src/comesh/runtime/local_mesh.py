@@ -30,6 +30,7 @@ from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
 from comesh.runtime.journal import JournalError
 from comesh.runtime.journal.files import JOURNAL, DirectoryLock
+from comesh.runtime.nursery import Forked, Nursery
 from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -51,7 +52,8 @@ class LocalMesh:
         self.nodes: tuple[NodeId, ...] = tuple(sorted(deployment.nodes))
         self.devices_at: Address | None = None
         self._text = text
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes] | Forked] = {}
+        self._nursery: Nursery | None = None
         self._started: set[str] = set()
         self.addresses: dict[NodeId, Address] = {}
         self._held: DirectoryLock | None = None
@@ -164,7 +166,11 @@ class LocalMesh:
         is to reach them. more: fields of NodeOptions."""
         self.note_started(node)
         first = node not in self._started
-        self._spawn(process or node, node_command(self.options(node, addresses, initialise=first, **more)))
+        name, options = process or node, self.options(node, addresses, initialise=first, **more)
+        if self._inside(name):
+            self._spawn(name, node_command(options))
+        else:
+            self._fork(name, options)
 
     def note_started(self, *nodes: str) -> None:
         """Remember who has a journal: if it is gone one day, the node was wiped, and does not begin anew."""
@@ -191,8 +197,7 @@ class LocalMesh:
         return msgspec.structs.replace(options, **more)
 
     def _spawn(self, name: str, command: list[str]) -> None:
-        log = self.directory / "logs" / f"{name}.log"
-        with log.open("ab") as out:
+        with self._log(name).open("ab") as out:
             self._processes[name] = subprocess.Popen(
                 [*self._inside(name), *command],
                 stdin=subprocess.PIPE,
@@ -200,6 +205,16 @@ class LocalMesh:
                 stderr=out,
                 start_new_session=True,  # Ctrl-C is for the one that started it, which ends it in good order
             )
+
+    def _fork(self, name: str, options: NodeOptions) -> None:
+        """As `_spawn` does, from a process that has loaded everything."""
+        if self._nursery is None:
+            self._nursery = Nursery(self.directory)
+        with self._log(name).open("ab") as out:
+            self._processes[name] = self._nursery.start(options, out)
+
+    def _log(self, name: str) -> Path:
+        return self.directory / "logs" / f"{name}.log"
 
     def _inside(self, name: str) -> list[str]:
         """What to put before the command of a process; nothing, unless it runs elsewhere."""
@@ -247,6 +262,9 @@ class LocalMesh:
         nodes = [name for name in self._processes if name != DEVICES]
         self.terminate(*nodes)
         self.terminate(*list(self._processes))
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
         if self._held is not None:
             self._held.release()
             self._held = None
@@ -261,7 +279,7 @@ class LocalMesh:
 
     def last_words(self, name: str, lines: int = 3) -> str:
         """The end of what a process said."""
-        log = self.directory / "logs" / f"{name}.log"
+        log = self._log(name)
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
 
 

@@ -13,9 +13,14 @@ NOT_NEEDED = ("ssl", "_hashlib")
 INTERRUPTED = 130
 
 
-def main() -> int:
+def leave_out() -> None:
+    """Before anything else is imported."""
     for name in NOT_NEEDED:
         cast(Any, sys.modules)[name] = None  # whoever tries to import it takes it for not installed
+
+
+def main() -> int:
+    leave_out()
     try:
         code: int = import_module("comesh.runtime.running").run(sys.argv[1])
     except KeyboardInterrupt:  # before the node listened to signals: there is nothing to hand over yet

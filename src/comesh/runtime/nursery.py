@@ -1,0 +1,201 @@
+"""Many nodes on one machine: a process that has loaded what a node needs, and forks into nodes.
+
+Loading takes most of the time that a node needs to start. Whoever runs a whole deployment on one machine
+(`local_mesh.py`) has it done once:
+
+    nursery = Nursery(directory)
+    node = nursery.start(options, out)      # like subprocess.Popen: pid, poll(), wait(), kill(), stdin
+    nursery.close()                         # nodes go on until their own end
+
+`python -m comesh.runtime.nursery FD DIRECTORY` is the process: a request on the socket FD is the options of a
+node with two files, its standard input and output. It answers with the number of the process, and later
+with how it ended, before that number can be given to another process.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from comesh.runtime.options import NodeOptions, as_text
+from comesh.runtime.process import leave_out
+
+MOST_BYTES: Final = 262_144
+"""Of one request: options with the addresses of all nodes."""
+MOST_NAME: Final = 15
+"""Letters of a name that the system keeps of a process."""
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """A node began, or (code) ended: as subprocess.Popen has it, below 0 by a signal."""
+
+    pid: int
+    code: int | None = None
+
+
+class NurseryError(Exception):
+    """It ended; str() says so."""
+
+
+class Forked:
+    """The process of a node, for who has no child of that number."""
+
+    def __init__(self, pid: int, stdin: IO[bytes], nursery: "Nursery") -> None:
+        self.pid = pid
+        self.stdin: IO[bytes] | None = stdin
+        self._nursery = nursery
+
+    def poll(self) -> int | None:
+        return self._nursery.code_of(self.pid, 0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._nursery.code_of(self.pid, timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("a node", timeout or 0.0)
+        return code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Nursery:
+    def __init__(self, directory: Path) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            fd = theirs.fileno()
+            command = [sys.executable, "-OO", "-m", "comesh.runtime.nursery", str(fd), str(directory)]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=(fd,),
+                start_new_session=True,
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # threads do not survive a fork
+            )
+        self._codes: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def start(self, options: NodeOptions, out: IO[bytes]) -> Forked:
+        """Begin a node that writes to this file. NurseryError: it cannot."""
+        read, write = os.pipe()
+        with self._lock:
+            try:
+                socket.send_fds(self._socket, [as_text(options).encode()], [read, out.fileno()])
+                told = self._next(None)
+            except OSError as wrong:
+                os.close(write)
+                raise NurseryError(f"the process that nodes are started from ended ({wrong})") from wrong
+            finally:
+                os.close(read)
+            while told is not None and told.code is not None:
+                self._codes[told.pid] = told.code
+                told = self._next(None)
+        if told is None:
+            os.close(write)
+            raise NurseryError("the process that nodes are started from ended")
+        return Forked(told.pid, os.fdopen(write, "wb"), self)
+
+    def code_of(self, pid: int, within_s: float | None) -> int | None:
+        """How a node ended; None: it did not within that time."""
+        ends = None if within_s is None else time.monotonic() + within_s
+        with self._lock:
+            while pid not in self._codes:
+                told = self._next(None if ends is None else max(0.0, ends - time.monotonic()))
+                if told is None:
+                    return None if self._process.poll() is None else -signal.SIGKILL
+                if told.code is not None:
+                    self._codes[told.pid] = told.code
+            return self._codes[pid]
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+    def _next(self, within_s: float | None) -> Told | None:
+        """What it tells next; None: nothing in time, or it ended."""
+        readable, _, _ = select.select([self._socket], [], [], within_s)
+        data = self._socket.recv(MOST_BYTES) if readable else b""
+        return msgspec.json.decode(data, type=Told) if data else None
+
+
+# -- the process itself ------------------------------------------------------------------------------------
+
+
+def serve(told: socket.socket) -> None:
+    """Until whoever started it is gone."""
+    leave_out()
+    import_module("comesh.runtime.running")
+    gc.collect()
+    gc.freeze()
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        readable, _, _ = select.select([told.fileno(), woken], [], [])
+        if woken in readable:
+            os.read(woken, 4096)
+            _tell_ended(told)
+        if told.fileno() in readable:
+            text, files, _, _ = socket.recv_fds(told, MOST_BYTES, 2)
+            if not text:
+                return
+            pid = os.fork()
+            if pid == 0:
+                _become(text.decode(), files, [told.fileno(), woken, wake])
+            for file in files:
+                os.close(file)
+            told.send(msgspec.json.encode(Told(pid)))
+
+
+def _tell_ended(told: socket.socket) -> None:
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None:
+            return
+        code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        with contextlib.suppress(OSError):  # nobody wants to know any more
+            told.send(msgspec.json.encode(Told(ended.si_pid, code)))
+        os.waitpid(ended.si_pid, 0)
+
+
+def _become(text: str, files: list[int], not_mine: list[int]) -> None:
+    """Be the process of a node, as if it had been started by itself; does not return."""
+    code = 70
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        stdin, out = files
+        for file, place in ((stdin, 0), (out, 1), (out, 2)):
+            os.dup2(file, place)
+        for file in (*files, *not_mine):
+            os.close(file)
+        name = msgspec.json.decode(text.encode(), type=dict[str, msgspec.Raw])["name"]
+        with contextlib.suppress(OSError):
+            Path("/proc/self/comm").write_bytes(msgspec.json.decode(name, type=str).encode()[:MOST_NAME])
+        code = import_module("comesh.runtime.running").run(text)
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        serve(control)

@@ -1,0 +1,81 @@
+"""Nodes that are forked from a process which has loaded everything: what their starter knows of them."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comesh.core.ids import NodeId
+from comesh.deployment.load import load_bytes
+from comesh.runtime.local_mesh import LocalMesh
+from comesh.runtime.nursery import Nursery, NurseryError
+from comesh.runtime.options import NodeOptions
+
+LONG_S = 60.0
+ONE = b"""\
+name: one
+settings: {f: 0}
+nodes:
+  n1: {place: [0m, 0m]}
+devices:
+  lamp: {place: [0m, 1m], readings: {on: bool}}
+"""
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Iterator[Nursery]:
+    one = Nursery(tmp_path)
+    yield one
+    one.close()
+
+
+def _options(directory: Path) -> NodeOptions:
+    """Of a node that cannot run: it has no document."""
+    return NodeOptions(
+        name=NodeId("n1"), document=directory / "none.yaml", data=directory / "n1", keys=directory
+    )
+
+
+def test_how_a_node_ended_is_known_and_what_it_said_is_in_its_file(nursery: Nursery, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        nodes = [nursery.start(_options(tmp_path / str(number)), out) for number in range(3)]
+    assert [node.wait(LONG_S) for node in nodes] == [2, 2, 2]
+    assert [node.poll() for node in nodes] == [2, 2, 2]
+    assert log.read_text().count("none.yaml cannot be read") == 3
+    for node in nodes:
+        assert node.stdin is not None
+        node.stdin.close()
+
+
+def test_a_mesh_can_kill_one_of_its_nodes(tmp_path: Path) -> None:
+    deployment = load_bytes(ONE).deployment
+    assert deployment is not None
+    mesh = LocalMesh(tmp_path, deployment, ONE.decode())
+    mesh.prepare()
+    try:
+        mesh.start("n1")
+        pid = mesh.pid("n1")
+        assert mesh.runs("n1")
+        comm = Path(f"/proc/{pid}/comm")
+        ends = time.monotonic() + LONG_S
+        while comm.read_text().strip() != "n1":
+            assert time.monotonic() < ends, "it is not called as its node"
+            time.sleep(0.02)
+        mesh.signal("n1", signal.SIGKILL)
+        forked = mesh._processes["n1"]
+        assert forked.wait(LONG_S) == -signal.SIGKILL
+        assert not mesh.runs("n1")
+    finally:
+        mesh.close()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_nursery_that_died_says_so(nursery: Nursery, tmp_path: Path) -> None:
+    os.kill(nursery._process.pid, signal.SIGKILL)
+    nursery._process.wait()
+    with (tmp_path / "log").open("wb") as out, pytest.raises(NurseryError, match="ended"):
+        nursery.start(_options(tmp_path), out)
