@@ -14,7 +14,8 @@ MAY_IMPORT = {
     "sim": {"core", "deployment", "drivers"},
     "runtime": {"core", "deployment", "drivers", "__version__"},
     "lab": {"core", "deployment", "drivers", "sim", "runtime"},
-    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "__version__"},
+    "api": {"core", "deployment", "drivers", "runtime", "__version__"},
+    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "api", "__version__"},
 }
 """Arrows point inward only. A new package gets its row here, or the test fails."""
 

@@ -1,4 +1,4 @@
-"""`comesh keys init|node|show`: who is who in a deployment, as files. No network is needed."""
+"""`comesh keys init|node|show|token|tokens`: who is who in a deployment, as files. No network is needed."""
 
 import stat
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from comesh.cli.terminal import Exit, err, fail, number, out, plain, print_json
+from comesh.cli.tokens import token, tokens
 from comesh.runtime.credentials import (
     AUTHORITY,
     AUTHORITY_DAYS,
@@ -26,12 +27,14 @@ DEFAULT_DIRECTORY: Final = Path("keys")
 
 keys = typer.Typer(
     name="keys",
-    help="Make and show the keys and certificates of a deployment's nodes.",
+    help="Make and show keys and certificates of nodes, and tokens for their HTTP interface.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+keys.command("token")(token)
+keys.command("tokens")(tokens)
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 
 

@@ -11,7 +11,7 @@ import typer
 from comesh.cli.terminal import fail
 from comesh.core.ids import NodeId
 from comesh.runtime.log import LogFormat
-from comesh.runtime.options import Address, NodeOptions, node_command, parse_address
+from comesh.runtime.options import DEFAULT_API, Address, NodeOptions, node_command, parse_address
 
 
 def node(
@@ -45,6 +45,14 @@ def node(
         bool,
         typer.Option("--init", help="The first start of the whole deployment: this node may begin groups."),
     ] = False,
+    api: Annotated[
+        str, typer.Option(metavar="HOST:PORT|off", help="Where its HTTP interface listens, if installed.")
+    ] = DEFAULT_API,
+    api_cert: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|own", help="Its certificate for TLS: a file, or this node's own."),
+    ] = None,
+    api_key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of that certificate.")] = None,
     log: Annotated[LogFormat, typer.Option(help="Log lines for people, or JSON.")] = LogFormat.PEOPLE,
     record: Annotated[
         Path | None, typer.Option(help="Record everything to a file, for the lab's checkers.")
@@ -65,6 +73,9 @@ def node(
         addresses={} if addresses is None else _address_book(addresses),
         devices_at=devices_at,
         initialise=init,
+        api=None if api == "off" else _address(api),
+        api_cert=None if api == "off" else api_cert,
+        api_key=None if api == "off" else api_key,
         record=record,
         boot_id=boot_id,
         clock_offset_ms=1000 * clock_offset,

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
+from comesh.api.opening import installed
 from comesh.cli.documents import DocumentFile, read_deployment, read_text
 from comesh.cli.nodes_here import RUNS
 from comesh.cli.terminal import Exit, err, fail, number, out, plain
@@ -34,12 +35,15 @@ def up(
     data: Annotated[
         Path | None, typer.Option(help="Where to keep its files; left out: .comesh/ and the document's name.")
     ] = None,
+    api: Annotated[
+        bool, typer.Option("--api/--no-api", help="Give each node an HTTP interface, if it is installed.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not tell what happens.")] = False,
 ) -> None:
     """Run every node of a document as a process here, with virtual devices. Ctrl-C ends all of them."""
     deployment, text = with_virtual_devices(read_deployment(file), read_text(file))
     directory = data or RUNS / file.stem
-    mesh = LocalMesh(directory, deployment, text)
+    mesh = LocalMesh(directory, deployment, text, api=api and installed())
     ready = False
     try:
         mesh.prepare()
@@ -52,6 +56,7 @@ def up(
             f"ready after {took_s:.1f} s. From another terminal: comesh status, comesh fire ROUTINE, "
             f"comesh trace, comesh watch{where}. Ctrl-C ends it."
         )
+        _tell_api(mesh)
         _look_after(mesh, quiet=quiet)
     except LocalMeshError as wrong:
         fail(str(wrong))
@@ -60,6 +65,16 @@ def up(
     finally:
         mesh.close()
     raise typer.Exit(int(Exit.OK if ready else Exit.INTERRUPTED))
+
+
+def _tell_api(mesh: LocalMesh) -> None:
+    if mesh.api_at:
+        host, port = mesh.api_at[mesh.nodes[0]]
+        out.print(
+            f"HTTP interface of {mesh.nodes[0]}: http://{host}:{port}; of the others: see "
+            f"{mesh.directory / 'api.json'}. For a token: comesh keys token ME --role operator "
+            f"--keys {mesh.directory / 'keys'}"
+        )
 
 
 def with_virtual_devices(deployment: Deployment, text: str) -> tuple[Deployment, str]:

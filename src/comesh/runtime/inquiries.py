@@ -14,6 +14,7 @@ from comesh.core.effects import Answered
 from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
+from comesh.runtime import entities
 from comesh.runtime.questions import WATCH_MS
 from comesh.runtime.view import News, NodeStatus, TraceLine
 
@@ -62,6 +63,7 @@ class Inquiries:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
         self._requests = 0
+        self.entities = entities.Entities(assembly)
         self._differing: set[NodeId] = set()
         """Nodes that go by another document of the same version."""
 
@@ -76,6 +78,8 @@ class Inquiries:
                 return msgspec.json.encode(view.trace(about))
             case "runs":
                 return msgspec.json.encode(view.runs())
+            case entities.ASK:
+                return self.entities.answer_peer(about)
             case "clock":
                 clock = self._assembly.clock
                 version, document = self._assembly.node.deployment, self._assembly.document_digest

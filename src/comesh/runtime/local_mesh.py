@@ -4,6 +4,7 @@
       deployment.yaml        what it was made from
       keys/                  its own authority, a key and certificate per node
       addresses.json         where nodes listen, on loopback
+      api.json               where their HTTP interfaces are, if they have them
       nodes/NAME/            the data of a node: its journal, its control socket
       logs/NAME.log          what it said
       started.json           nodes that were started before: only a first start may begin groups
@@ -46,8 +47,11 @@ class LocalMeshError(Exception):
 
 
 class LocalMesh:
-    def __init__(self, directory: Path, deployment: Deployment, text: str) -> None:
+    def __init__(self, directory: Path, deployment: Deployment, text: str, *, api: bool = False) -> None:
+        """api: nodes have HTTP interfaces, each at a free port."""
         self.directory = directory
+        self._has_api = api
+        self.api_at: dict[NodeId, Address] = {}
         self.deployment = deployment
         self.nodes: tuple[NodeId, ...] = tuple(sorted(deployment.nodes))
         self.devices_at: Address | None = None
@@ -128,16 +132,18 @@ class LocalMesh:
     def _choose_addresses(self) -> None:
         """Free ports, anew at each start: another process may have taken the old ones."""
         names = [*self.nodes, DEVICES]
-        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in names]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        ports = dict(zip(names, (one.getsockname()[1] for one in sockets), strict=True))
-        for one in sockets:
-            one.close()
+        ports = dict(zip(names, _free_ports(len(names), socket.SOCK_DGRAM), strict=True))
         self.devices_at = (LOOPBACK, ports.pop(DEVICES))
         self.addresses = {NodeId(name): (LOOPBACK, port) for name, port in ports.items()}
         book = {name: [list(at)] for name, at in self.addresses.items()}
         (self.directory / "addresses.json").write_bytes(msgspec.json.encode(book))
+        if self._has_api:
+            free = _free_ports(len(self.nodes), socket.SOCK_STREAM)
+            self.api_at = {node: (LOOPBACK, port) for node, port in zip(self.nodes, free, strict=True)}
+            at = {node: f"http://{host}:{port}" for node, (host, port) in self.api_at.items()}
+            (self.directory / "api.json").write_bytes(msgspec.json.format(msgspec.json.encode(at)))
+        else:
+            (self.directory / "api.json").unlink(missing_ok=True)
 
     def data_of(self, node: str) -> Path:
         return self.directory / "nodes" / node
@@ -192,6 +198,7 @@ class LocalMesh:
             listen=(self.addresses[NodeId(node)],),
             addresses={name: (at,) for name, at in (addresses or self.addresses).items() if name != node},
             devices_at=f"{self.devices_at[0]}:{self.devices_at[1]}",
+            api=self.api_at.get(NodeId(node)),
             end_with_stdin=True,
         )
         return msgspec.structs.replace(options, **more)
@@ -281,6 +288,17 @@ class LocalMesh:
         """The end of what a process said."""
         log = self._log(name)
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+
+
+def _free_ports(count: int, kind: socket.SocketKind) -> list[int]:
+    sockets = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((LOOPBACK, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
 
 
 def end_with_stdin(end: Callable[[], object]) -> None:

@@ -10,6 +10,9 @@ from comesh.runtime.log import LogFormat
 
 Address = tuple[str, int]
 DEFAULT_PORT = 7440
+DEFAULT_API = "127.0.0.1:8460"
+OWN_CERTIFICATE = "own"
+"""In the place of a file: the certificate that the node has from its deployment's authority."""
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,11 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """After how long what need not be flushed at once is, for the lab: so that a loss of power bites."""
     flush_takes_ms: float = 0.0
     """How long a flush takes at least, for the lab: a slow disk."""
+    api: Address | None = None
+    """Where its HTTP interface listens; None: it has none."""
+    api_cert: str | None = None
+    """The file of its certificate, or `own`; None: no TLS, on loopback only."""
+    api_key: str | None = None
     log: LogFormat = LogFormat.PEOPLE
     end_with_stdin: bool = False
     """Leave when standard input ends: whoever started it is gone."""

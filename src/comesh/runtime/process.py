@@ -2,9 +2,11 @@
 
 `comesh node` checks what it is told and turns into this, so that a node carries neither a command line nor a
 terminal library with it. Nor a second OpenSSL: nodes speak through the one inside of `cryptography`, and
-asyncio and hashlib do well without theirs. That is 17 MB less on a small computer.
+asyncio and hashlib do well without theirs. That is 17 MB less on a small computer. Only a node whose HTTP
+interface has TLS needs it.
 """
 
+import json
 import sys
 from importlib import import_module
 from typing import Any, cast
@@ -20,7 +22,8 @@ def leave_out() -> None:
 
 
 def main() -> int:
-    leave_out()
+    if json.loads(sys.argv[1]).get("api_cert") is None:
+        leave_out()
     try:
         code: int = import_module("comesh.runtime.running").run(sys.argv[1])
     except KeyboardInterrupt:  # before the node listened to signals: there is nothing to hand over yet

@@ -8,7 +8,8 @@ import signal
 import socket
 import sys
 from contextlib import closing, suppress
-from typing import Final
+from importlib import import_module
+from typing import Final, Protocol
 
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.credentials import CredentialsError
@@ -24,6 +25,13 @@ COLLECT_AFTER: Final = (10_000, 20, 20)
 """Objects more than before that have Python look for garbage in cycles: there is little of it here."""
 WANTED, ENDED_ITSELF, COULD_NOT_RUN, BROKE = 0, 1, 2, 70
 """A service manager starts it again after BROKE, and not after ENDED_ITSELF: another process has its name."""
+
+
+class Api(Protocol):
+    """What is asked over HTTP: a package of its own, which a node without it never loads."""
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
 
 
 def run(text: str) -> int:
@@ -50,11 +58,16 @@ async def _run(options: NodeOptions, log: Log) -> int:
         loop.add_signal_handler(one, assembly.stopped.set)
     if options.end_with_stdin:
         end_with_stdin(lambda: loop.call_soon_threadsafe(assembly.stopped.set))
+    api: Api | None = None if options.api is None else import_module("comesh.api.opening").api_of(assembly)
     await assembly.open()
+    if api is not None:
+        await api.open()
     _settle_memory()
     readiness = asyncio.create_task(_tell_service_manager(assembly))
     await assembly.stopped.wait()
     readiness.cancel()
+    if api is not None:
+        await api.close()
     await assembly.close()
     if assembly.host.broke:
         return BROKE

@@ -1,0 +1,163 @@
+"""Everything that can be asked over HTTP, in one table: the app serves it, and OpenAPI tells it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from comesh.api.answers import (
+    DeviceAnswer,
+    Devices,
+    FireAnswer,
+    FireWish,
+    GroupAnswer,
+    Groups,
+    Health,
+    NodeAnswer,
+    Nodes,
+    RoutineAnswer,
+    Routines,
+    RunAnswer,
+    Runs,
+)
+from comesh.api.events import Events
+from comesh.api.firing import Firing
+from comesh.api.limits import ANSWER_S, BODY_S
+from comesh.api.reading import Reading
+from comesh.api.tokens import Role
+from comesh.runtime.inquiries import FIRE_WAIT_S, Mesh
+
+Handler = Callable[[Request], Awaitable[object]]
+BASE = "/api/v1"
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    """In metrics, and as the id of the operation."""
+    method: str = "GET"
+    path: str
+    summary: str
+    handler: Handler
+    role: Role | None = Role.VIEWER
+    """None: no token is needed."""
+    answer: Any = None
+    """The type of the JSON that it answers; None: other content."""
+    content: str = "application/json"
+    body: Any = None
+    query: dict[str, Any] = {}
+    """Parameters of the query, with their schemas."""
+    errors: tuple[int, ...] = ()
+    """Beside those that every endpoint may answer."""
+    within_s: float = ANSWER_S
+    status_of: Callable[[Any], int] | None = None
+    """Of an answer; left out: 200."""
+
+
+def endpoints(reading: Reading, firing: Firing, events: Events) -> list[Endpoint]:
+    limit = {"type": "integer", "minimum": 1, "maximum": 500, "default": 50}
+    return [
+        Endpoint(
+            name="health",
+            path="/health",
+            summary="Whether this node is alive, and takes part in the mesh (200) or not yet (503)",
+            handler=reading.health,
+            role=None,
+            answer=Health,
+            status_of=lambda health: 200 if health.ready else 503,
+        ),
+        Endpoint(
+            name="nodes",
+            path=f"{BASE}/nodes",
+            summary="All nodes, and who lives, as this node knows",
+            handler=reading.nodes,
+            answer=Nodes,
+        ),
+        _one("node", "A node: what it says of itself", reading.node, NodeAnswer),
+        Endpoint(
+            name="groups",
+            path=f"{BASE}/groups",
+            summary="All groups: members and leader, as this node knows",
+            handler=reading.groups,
+            answer=Groups,
+        ),
+        _one("group", "A group: what its leader says", reading.group, GroupAnswer),
+        Endpoint(
+            name="devices",
+            path=f"{BASE}/devices",
+            summary="All devices, each as the leader of its group sees it",
+            handler=reading.devices,
+            answer=Devices,
+        ),
+        _one("device", "A device: status, readings, who holds it", reading.device, DeviceAnswer, 503),
+        Endpoint(
+            name="routines",
+            path=f"{BASE}/routines",
+            summary="All routines, each as the leader of its group sees it",
+            handler=reading.routines,
+            answer=Routines,
+        ),
+        _one(
+            "routine",
+            "A routine: its live run, the end of the last one",
+            reading.routine,
+            RoutineAnswer,
+            503,
+        ),
+        Endpoint(
+            name="fire",
+            method="POST",
+            path=f"{BASE}/routines/{{routine}}/fire",
+            summary="Have a routine run now; the same request id fires once",
+            handler=firing.fire,
+            role=Role.OPERATOR,
+            answer=FireAnswer,
+            body=FireWish,
+            errors=(400, 404, 408, 409, 413, 503),
+            within_s=FIRE_WAIT_S + BODY_S,
+        ),
+        Endpoint(
+            name="runs",
+            path=f"{BASE}/runs",
+            summary="The latest runs, newest first",
+            handler=reading.runs,
+            answer=Runs,
+            query={"limit": limit},
+            errors=(400,),
+        ),
+        _one("run", "A run, with all that it did; write the # of its id as %23", reading.run, RunAnswer),
+        Endpoint(
+            name="mesh",
+            path=f"{BASE}/status/mesh",
+            summary="What every node says, each asked by this one",
+            handler=reading.mesh,
+            answer=Mesh,
+        ),
+        Endpoint(
+            name="events",
+            path=f"{BASE}/events",
+            summary="What happens in the whole mesh, as server-sent events, for ever",
+            handler=events.follow,
+            content="text/event-stream",
+            errors=(503,),
+        ),
+    ]
+
+
+def _one(kind: str, summary: str, handler: Handler, answer: Any, *errors: int) -> Endpoint:
+    return Endpoint(
+        name=kind,
+        path=f"{BASE}/{kind}s/{{{kind}}}",
+        summary=summary,
+        handler=handler,
+        answer=answer,
+        errors=(404, *errors),
+    )
+
+
+def as_text(text: Callable[[], str], content: str) -> Handler:
+    async def answer(_: Request) -> Response:
+        return Response(text(), media_type=None, headers={"content-type": content})
+
+    return answer

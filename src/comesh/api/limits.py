@@ -1,0 +1,38 @@
+"""Every bound of the HTTP interface."""
+
+from typing import Final
+
+MOST_BODY_BYTES: Final = 65_536
+MOST_HEADER_BYTES: Final = 16_384
+"""Of the request line and all headers."""
+MOST_CONNECTIONS: Final = 128
+"""At once; who comes later is answered with 503."""
+MOST_EVENT_CLIENTS: Final = 16
+"""Of the connections: those that follow events."""
+MOST_EVENTS_WAITING: Final = 1000
+"""For one client that does not read as fast as they come; the oldest are dropped, and it is told how many."""
+MOST_FIRINGS: Final = 64
+"""That wait for their answer at once."""
+MOST_RUNS: Final = 500
+"""In one list."""
+USUAL_RUNS: Final = 50
+MOST_REQUEST_ID: Final = 128
+"""Characters of the id that makes a firing happen once."""
+MOST_COUNTERS: Final = 200
+"""Of a node's own counters in the metrics; the rest is one sum."""
+
+BODY_S: Final = 10.0
+"""In which a body must have come."""
+REQUEST_S: Final = 15.0
+"""In which a whole request must have come; then its connection is cut."""
+ANSWER_S: Final = 10.0
+"""In which an answer must be there; firing has a time of its own."""
+KEEP_ALIVE_S: Final = 30
+"""How long a connection may wait for its next request."""
+STALLED_S: Final = 30.0
+"""A client that takes nothing of its answer for this long is cut off."""
+HANDSHAKE_S: Final = 10.0
+HEARTBEAT_S: Final = 15.0
+"""How often a client of the event stream is told something, also when nothing happens."""
+CLOSE_S: Final = 1.0
+"""How long a node that ends waits for the last answers."""
