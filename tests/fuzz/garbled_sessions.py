@@ -20,6 +20,7 @@ from mutating import any_bytes, changed_bytes
 from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Authority, Credentials
 from comesh.runtime.transport.packets import DATA, FLIGHT, HELLO, Flight, Hello, encode
+from comesh.runtime.transport.session import Address
 from comesh.runtime.transport.settings import (
     MOST_HALF_OPEN,
     MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
@@ -65,9 +66,9 @@ class World:
     async def _begin(self) -> None:
         take = self.two._on_datagram
 
-        def spy(datagram: bytes, *rest: Any) -> None:
+        def spy(datagram: bytes, one: socket.socket, address: Address, now_ms: float) -> None:
             self.captured.append(datagram)
-            take(datagram, *rest)
+            take(datagram, one, address, now_ms)
 
         await self.one.open(lambda *_: None)
         await self.two.open(lambda _, message: self.got.append(message))
