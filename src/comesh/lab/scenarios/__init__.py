@@ -29,6 +29,7 @@ from comesh.lab.scenarios.paper import the_papers_grid, the_papers_line
 from comesh.lab.scenarios.partings import parted_in_three, parted_in_two
 from comesh.lab.scenarios.pauses import a_leader_stands_still
 from comesh.lab.scenarios.play import Say, Stage
+from comesh.lab.scenarios.strangers import strangers_flood_a_leader
 from comesh.lab.scenarios.twins import two_have_one_name
 from comesh.lab.small_disk import why_no_small_disk
 from comesh.runtime.client import NoAnswerError
@@ -81,6 +82,7 @@ _ALL: Final = (
     Scenario("journal-spoiled", a_journal_is_spoiled),
     Scenario("clock-wrong", a_clock_is_wrong),
     Scenario("two-with-one-name", two_have_one_name),
+    Scenario("strangers", strangers_flood_a_leader),
 )
 SCENARIOS: Final = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
