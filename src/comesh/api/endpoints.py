@@ -24,13 +24,14 @@ from comesh.api.answers import (
 )
 from comesh.api.events import Events
 from comesh.api.firing import Firing
-from comesh.api.limits import ANSWER_S, BODY_S
+from comesh.api.limits import ANSWER_S, BODY_S, MOST_RUNS, USUAL_RUNS
 from comesh.api.reading import Reading
 from comesh.api.tokens import Role
 from comesh.runtime.inquiries import FIRE_WAIT_S, Mesh
 
 Handler = Callable[[Request], Awaitable[object]]
 BASE = "/api/v1"
+LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST_RUNS, "default": USUAL_RUNS}
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,60 +57,33 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def endpoints(reading: Reading, firing: Firing, events: Events) -> list[Endpoint]:
-    limit = {"type": "integer", "minimum": 1, "maximum": 500, "default": 50}
+    health = "Whether this node is alive, and takes part in the mesh (200) or not yet (503)"
+    fire = "Have a routine run now; the same request id fires once"
+    mesh = "What every node says, each asked by this one"
+    follow = "What happens in the whole mesh, as server-sent events, for ever"
     return [
         Endpoint(
             name="health",
             path="/health",
-            summary="Whether this node is alive, and takes part in the mesh (200) or not yet (503)",
+            summary=health,
             handler=reading.health,
             role=None,
             answer=Health,
             status_of=lambda health: 200 if health.ready else 503,
         ),
-        Endpoint(
-            name="nodes",
-            path=f"{BASE}/nodes",
-            summary="All nodes, and who lives, as this node knows",
-            handler=reading.nodes,
-            answer=Nodes,
-        ),
+        _all("nodes", "All nodes, and who lives, as this node knows", reading.nodes, Nodes),
         _one("node", "A node: what it says of itself", reading.node, NodeAnswer),
-        Endpoint(
-            name="groups",
-            path=f"{BASE}/groups",
-            summary="All groups: members and leader, as this node knows",
-            handler=reading.groups,
-            answer=Groups,
-        ),
+        _all("groups", "All groups: members and leader, as this node knows", reading.groups, Groups),
         _one("group", "A group: what its leader says", reading.group, GroupAnswer),
-        Endpoint(
-            name="devices",
-            path=f"{BASE}/devices",
-            summary="All devices, each as the leader of its group sees it",
-            handler=reading.devices,
-            answer=Devices,
-        ),
+        _all("devices", "All devices, as the leaders of their groups see them", reading.devices, Devices),
         _one("device", "A device: status, readings, who holds it", reading.device, DeviceAnswer, 503),
-        Endpoint(
-            name="routines",
-            path=f"{BASE}/routines",
-            summary="All routines, each as the leader of its group sees it",
-            handler=reading.routines,
-            answer=Routines,
-        ),
-        _one(
-            "routine",
-            "A routine: its live run, the end of the last one",
-            reading.routine,
-            RoutineAnswer,
-            503,
-        ),
+        _all("routines", "All routines, as the leaders of their groups see them", reading.routines, Routines),
+        _one("routine", "A routine: its live run, its last end", reading.routine, RoutineAnswer, 503),
         Endpoint(
             name="fire",
             method="POST",
             path=f"{BASE}/routines/{{routine}}/fire",
-            summary="Have a routine run now; the same request id fires once",
+            summary=fire,
             handler=firing.fire,
             role=Role.OPERATOR,
             answer=FireAnswer,
@@ -123,26 +97,25 @@ def endpoints(reading: Reading, firing: Firing, events: Events) -> list[Endpoint
             summary="The latest runs, newest first",
             handler=reading.runs,
             answer=Runs,
-            query={"limit": limit},
+            query={"limit": LIMIT},
             errors=(400,),
         ),
         _one("run", "A run, with all that it did; write the # of its id as %23", reading.run, RunAnswer),
-        Endpoint(
-            name="mesh",
-            path=f"{BASE}/status/mesh",
-            summary="What every node says, each asked by this one",
-            handler=reading.mesh,
-            answer=Mesh,
-        ),
+        _all("status/mesh", mesh, reading.mesh, Mesh),
         Endpoint(
             name="events",
             path=f"{BASE}/events",
-            summary="What happens in the whole mesh, as server-sent events, for ever",
+            summary=follow,
             handler=events.follow,
             content="text/event-stream",
             errors=(503,),
         ),
     ]
+
+
+def _all(path: str, summary: str, handler: Handler, answer: Any) -> Endpoint:
+    name = path.rpartition("/")[2]
+    return Endpoint(name=name, path=f"{BASE}/{path}", summary=summary, handler=handler, answer=answer)
 
 
 def _one(kind: str, summary: str, handler: Handler, answer: Any, *errors: int) -> Endpoint:

@@ -13,6 +13,24 @@ from comesh.core.ids import NodeId
 from comesh.runtime.log import LogFormat
 from comesh.runtime.options import DEFAULT_API, Address, NodeOptions, node_command, parse_address
 
+ApiAddress = Annotated[
+    str, typer.Option(metavar="HOST:PORT|off", help="Where its HTTP interface listens, if installed.")
+]
+ApiCertificate = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|own", help="Its certificate for TLS: a file, or this node's own."),
+]
+ApiKey = Annotated[str | None, typer.Option(metavar="FILE", help="The key of that certificate.")]
+AddressFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help='Addresses instead of those in the document: {"n1": "10.0.0.1:7440", ...}.'
+    ),
+]
+DevicesAt = Annotated[
+    str | None, typer.Option(help="host:port of a `comesh devices` process with the virtual devices.")
+]
+
 
 def node(
     file: Annotated[
@@ -32,27 +50,15 @@ def node(
     listen: Annotated[
         list[str] | None, typer.Option(help="host:port; left out: the port of its address in the document.")
     ] = None,
-    addresses: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help='Addresses instead of those in the document: {"n1": "10.0.0.1:7440", ...}.'
-        ),
-    ] = None,
-    devices_at: Annotated[
-        str | None, typer.Option(help="host:port of a `comesh devices` process with the virtual devices.")
-    ] = None,
+    addresses: AddressFile = None,
+    devices_at: DevicesAt = None,
     init: Annotated[
         bool,
         typer.Option("--init", help="The first start of the whole deployment: this node may begin groups."),
     ] = False,
-    api: Annotated[
-        str, typer.Option(metavar="HOST:PORT|off", help="Where its HTTP interface listens, if installed.")
-    ] = DEFAULT_API,
-    api_cert: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|own", help="Its certificate for TLS: a file, or this node's own."),
-    ] = None,
-    api_key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of that certificate.")] = None,
+    api: ApiAddress = DEFAULT_API,
+    api_cert: ApiCertificate = None,
+    api_key: ApiKey = None,
     log: Annotated[LogFormat, typer.Option(help="Log lines for people, or JSON.")] = LogFormat.PEOPLE,
     record: Annotated[
         Path | None, typer.Option(help="Record everything to a file, for the lab's checkers.")

@@ -4,9 +4,9 @@
     NAME.key, NAME.crt               per node; a node needs these two and authority.crt, nothing else
 
 Rules: keys are P-256, readable by their owner only, and refused otherwise. A node's name stands in its
-certificate as the URI `comesh:node:NAME`. Dates are compared with the clock that the node gives, which may
-know no time yet: then signature and name are still checked, so that a certificate does not lock a node out
-for ever.
+certificate as the URI `comesh:node:NAME`, and as a host name for clients of its HTTP interface. Dates are
+compared with the clock that the node gives, which may know no time yet: then signature and name are still
+checked, so that a certificate does not lock a node out for ever.
 """
 
 import os
@@ -124,7 +124,7 @@ class Authority:
             raise CredentialsError("the authority's certificate has expired; make a new one, and new nodes'")
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         both = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
-        names = [x509.UniformResourceIdentifier(_URI + name)]
+        names = [x509.UniformResourceIdentifier(_URI + name), x509.DNSName(name)]
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         certificate = (
             _builder(subject, self.certificate.subject, key.public_key(), begins, ends)
