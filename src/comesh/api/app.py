@@ -11,11 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from comesh.api.endpoints import Endpoint, as_text, endpoints
 from comesh.api.errors import HEADERS, RefusedError, as_error, as_json
 from comesh.api.events import Events
 from comesh.api.firing import Firing
+from comesh.api.limits import ANSWER_S, MOST_HEADER_BYTES
 from comesh.api.metrics import CONTENT_TYPE, Metrics
 from comesh.api.openapi import document
 from comesh.api.reading import Reading
@@ -56,11 +58,19 @@ class App:
             ),
         ]
         self.table = table
-        self.asgi = Starlette(
+        self._routed = Starlette(
             routes=[Route(one.path, self._around(one), methods=[one.method], name=one.name) for one in table],
             exception_handlers={HTTPException: _no_such_path},
         )
-        self.asgi.router.redirect_slashes = False
+        self._routed.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        length = len(scope["raw_path"]) + len(scope["query_string"])
+        if length + sum(len(name) + len(value) for name, value in scope["headers"]) <= MOST_HEADER_BYTES:
+            await self._routed(scope, receive, send)
+            return
+        what = f"path and headers are longer than {MOST_HEADER_BYTES} bytes"
+        await as_error(RefusedError(431, what, headers={"connection": "close"}))(scope, receive, send)
 
     def _document(self) -> str:
         return msgspec.json.encode(document(self.table)).decode()
@@ -82,12 +92,13 @@ class App:
             self._check_token(request, endpoint.role)
         if request.method == "HEAD" and endpoint.answer is None:
             return Response(headers={**HEADERS, "content-type": endpoint.content})
+        within_s = ANSWER_S if endpoint.within_s is None else endpoint.within_s
         try:
-            async with asyncio.timeout(endpoint.within_s):
+            async with asyncio.timeout(within_s):
                 answer = await endpoint.handler(request)
         except TimeoutError:
             raise RefusedError(
-                504, f"no answer within {endpoint.within_s:.0f} s; is this node very busy? Ask another one"
+                504, f"no answer within {within_s:.0f} s; is this node very busy? Ask another one"
             ) from None
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it

@@ -24,7 +24,7 @@ from comesh.api.answers import (
 )
 from comesh.api.events import Events
 from comesh.api.firing import Firing
-from comesh.api.limits import ANSWER_S, BODY_S, MOST_RUNS, USUAL_RUNS
+from comesh.api.limits import BODY_S, MOST_RUNS, USUAL_RUNS
 from comesh.api.reading import Reading
 from comesh.api.tokens import Role
 from comesh.runtime.inquiries import FIRE_WAIT_S, Mesh
@@ -51,7 +51,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters of the query, with their schemas."""
     errors: tuple[int, ...] = ()
     """Beside those that every endpoint may answer."""
-    within_s: float = ANSWER_S
+    within_s: float | None = None
+    """In which an answer must be there; left out: as for all."""
     status_of: Callable[[Any], int] | None = None
     """Of an answer; left out: 200."""
 

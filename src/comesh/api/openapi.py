@@ -13,7 +13,7 @@ from comesh.api.endpoints import Endpoint
 from comesh.api.errors import JSON
 from comesh.runtime.view import News
 
-EVERY: Final = (405, 504)
+EVERY: Final = (405, 431, 500, 504)
 """Errors that every endpoint may answer."""
 WITH_TOKEN: Final = (401, 403)
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")

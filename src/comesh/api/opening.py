@@ -66,6 +66,11 @@ class Api:
         self._assembly = assembly
         self._server: Server | None = None
 
+    @property
+    def port(self) -> int | None:
+        """None: it is not open."""
+        return None if self._server is None else self._server.port
+
     async def open(self) -> None:
         options, log = self._assembly.options, self._assembly.log
         if options.api is None:

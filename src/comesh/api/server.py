@@ -98,6 +98,7 @@ class Server:
         self._state = ServerState()
         self._server: asyncio.Server | None = None
         self._log = _Told(assembly)
+        self.port = 0
 
     async def open(self) -> None:
         """Raises OSError where it cannot listen."""
@@ -110,14 +111,14 @@ class Server:
             ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
             backlog=BACKLOG,
         )
-        own, port = self._server.sockets[0].getsockname()[:2]
+        own, self.port = self._server.sockets[0].getsockname()[:2]
         host = f"[{own}]" if ":" in own else own
-        self._assembly.log.say(f"HTTP interface at {'https' if self._tls else 'http'}://{host}:{port}")
+        self._assembly.log.say(f"HTTP interface at {'https' if self._tls else 'http'}://{host}:{self.port}")
 
     def _config(self) -> Config:
         app = App(self._assembly, connections=lambda: len(self._state.connections))
         config = Config(
-            cast(Any, app.asgi),
+            cast(Any, app),
             http=Connection,
             ws="none",
             loop="none",
