@@ -1,6 +1,7 @@
 """A config: one fixed membership of a group. All of it is its identity."""
 
 from hashlib import blake2b
+from typing import Annotated
 
 import msgspec
 
@@ -23,8 +24,8 @@ class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
     group: GroupId
     number: Counter
     epoch: int
-    seats: tuple[Seat, ...]
-    """In rank order."""
+    seats: Annotated[tuple[Seat, ...], msgspec.Meta(min_length=1)]
+    """In rank order; one without any is refused when it comes from the wire."""
     lease_ms: int
     version: Counter
     """The deployment version that this config works by."""

@@ -368,9 +368,11 @@ class Groups:
             self._last_call += 1
             self._probes[self._last_call] = (replica, sender, body)
             step.do(ReadDevice(body.device, self._last_call))
-        elif replica.serving is not None and self._asked.pop(body.device, 0) == body.number:
+        elif replica.serving is not None and self._asked.pop(body.device, None) == body.number:
             event = DeviceAnswered(device=body.device, call=-1, readings=body.readings, error=body.error)
-            replica.serving.parts["devices"].on_answer(event, step)
+            devices = replica.serving.parts.get("devices")
+            if devices is not None:
+                devices.on_answer(event, step)
 
     # -- what replicas ask (Host) ------------------------------------------------------------------------
 

@@ -116,6 +116,7 @@ class Leadership:
         for rank in replica.peers:
             if rank not in self._acked:
                 replica.send(rank, sync, step)
+                self._said_ms[rank] = step.now_ms
 
     def _become_serving(self, step: Step) -> None:
         replica = self._replica
@@ -209,6 +210,9 @@ class Leadership:
     def on_body(self, rank: int, body: Acked | Gap | Installed | Ready, step: Step) -> None:
         match body:
             case Acked() if body.ballot == self.ballot:
+                said_ms = self._said_ms.get(rank)
+                if said_ms is not None and body.sent_ms == int(said_ms - self._opened_ms):
+                    self._nearest.sample(rank, step.now_ms - said_ms)
                 self._on_acked(rank, body.number, self._opened_ms + body.sent_ms, step)
             case Gap() if body.ballot == self.ballot:
                 self._on_gap(rank, body, step)
