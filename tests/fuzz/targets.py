@@ -12,6 +12,7 @@ import msgspec
 from drawing import draw, kind_of
 from garbled_documents import make_document, take_document
 from garbled_journals import make_journal, take_journal
+from garbled_peers import make_peers, take_peers
 from garbled_sessions import make_session, take_session
 from mutating import any_bytes, changed_bytes, changed_tree
 
@@ -217,6 +218,7 @@ GARBLED: Final[dict[str, Target]] = {
     "device-packets": Target(
         garbled(bytes([wire.VERSION]), list[wire.Packet], list[wire.Back]), take_device_packets, 3_000
     ),
+    "peers": Target(make_peers, take_peers, 200),
     "journal": Target(make_journal, take_journal, 3_000),
     "documents": Target(make_document, take_document, 1_000),
 }

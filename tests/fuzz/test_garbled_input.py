@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 from campaign import CORPUS, case_of
+from garbled_peers import mesh
 from targets import GARBLED
+
+from comesh.core.effects import Refused
+from comesh.core.ids import NodeId
+from comesh.runtime.view import MOST_REASONS, OTHER_REASONS, View
 
 SEED = 1
 KEPT = sorted(path for path in CORPUS.rglob("*") if path.is_file())
@@ -34,3 +39,11 @@ def test_a_case_is_a_function_of_its_number() -> None:
     for target in GARBLED.keys() - {"session"}:
         assert case_of(target, SEED, 7) == case_of(target, SEED, 7)
         assert any(case_of(target, SEED, 7) != case_of(target, SEED, number) for number in range(8, 12))
+
+
+def test_reasons_that_peers_make_up_are_bounded() -> None:
+    view = View(mesh().nodes["n1"], lambda: 0.0)
+    for version in range(3 * MOST_REASONS):
+        view.on_observation(Refused(NodeId("n5"), f"deployment version {version}: it cannot be read"))
+    assert len(view.refused) == MOST_REASONS + 1
+    assert view.refused[OTHER_REASONS] == 2 * MOST_REASONS

@@ -34,6 +34,9 @@ MOST_TRACED: Final = 500
 MOST_TRACE_LINES: Final = 300
 """Of one run; what comes later is left out."""
 MOST_WATCHERS: Final = 32
+MOST_REASONS: Final = 100
+"""For which messages were refused, each counted by itself."""
+OTHER_REASONS: Final = "refused for other reasons"
 
 
 class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +154,7 @@ class View:
                 if waiting is not None:
                     waiting(told)
             case Refused():
-                self.refused[told.why.split(":")[0][:80]] += 1
+                self._count_refusal(told.why.split(":")[0][:80])
             case LeaderChanged() | DeviceChanged() | MemberChanged() | NoticeLearned():
                 pass
         if self.watchers:
@@ -165,6 +168,11 @@ class View:
         news = News(self._wall_ms(), self._node.id, kind, about, what)
         for watcher in list(self.watchers):
             watcher(news)
+
+    def _count_refusal(self, why: str) -> None:
+        """Reasons may have numbers in them that a peer chose: no more of them than the bound."""
+        known = why in self.refused or len(self.refused) < MOST_REASONS
+        self.refused[why if known else OTHER_REASONS] += 1
 
     def _trace(self, told: RunTraced) -> None:
         run = str(told.run)
