@@ -21,7 +21,7 @@ class Rest(NamedTuple):
     most_cpu_percent: float
 
 
-def _usage(mesh: LocalMesh) -> dict[str, tuple[float, float]]:
+def usage(mesh: LocalMesh) -> dict[str, tuple[float, float]]:
     """Seconds of processor, and MiB that are resident."""
     usage: dict[str, tuple[float, float]] = {}
     for node in mesh.nodes:
@@ -39,9 +39,9 @@ def measure(seconds: float) -> Rest:
         wait_until_ready(mesh)
         ready_s = time.monotonic() - began
         time.sleep(5.0)
-        before, at = _usage(mesh), time.monotonic()
+        before, at = usage(mesh), time.monotonic()
         time.sleep(seconds)
-        after, took_s = _usage(mesh), time.monotonic() - at
+        after, took_s = usage(mesh), time.monotonic() - at
         percents = [100 * (after[node][0] - before[node][0]) / took_s for node in mesh.nodes]
         memory_mib = max(mib for _, mib in after.values())
         return Rest(ready_s, memory_mib, sum(percents) / len(percents), max(percents))

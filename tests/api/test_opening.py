@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from one_node import BOUND_S, one_node, until
+from one_node import ALONE, BOUND_S, one_node, until
+from real_mesh import wait_for
 
 from comesh.api import opening
 from comesh.api.opening import is_loopback
+from comesh.runtime.credentials import Authority
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,37 @@ def test_a_node_without_it_loads_nothing_of_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=BOUND_S, check=True
     )
     assert ended.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_process_of_its_own_opens_it(tmp_path: Path, tls: bool) -> None:
+    """As `comesh node` starts it: with TLS it needs what other nodes leave out."""
+    Authority.create(tmp_path / "keys").issue("n1").write(tmp_path / "keys", "n1")
+    (tmp_path / "alone.yaml").write_text(ALONE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    at = ["--api", f"127.0.0.1:{port}", *(["--api-cert", "own"] if tls else [])]
+    places = ["--data", "data", "--keys", "keys", "--listen", "127.0.0.1:0", "--init", "--end-with-stdin"]
+    command = [sys.executable, "-m", "comesh", "node", "alone.yaml", "--name", "n1", *places, *at]
+    with (tmp_path / "log").open("wb") as out:
+        node = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=out, stderr=out)
+    try:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "keys" / "authority.crt"))
+
+        def ready() -> bool:
+            assert node.poll() is None, (tmp_path / "log").read_text()
+            try:
+                plain = socket.create_connection(("127.0.0.1", port), BOUND_S)
+                with trusted.wrap_socket(plain, server_hostname="n1") if tls else plain as asked:
+                    asked.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+                    return asked.recv(65_536).startswith(b"HTTP/1.1 200 ")
+            except ConnectionRefusedError:
+                return False
+
+        wait_for(ready, "it answers")
+        scheme = "https" if tls else "http"
+        assert f"HTTP interface at {scheme}://127.0.0.1:{port}\n" in (tmp_path / "log").read_text()
+    finally:
+        assert node.stdin is not None
+        node.stdin.close()
+        assert node.wait(BOUND_S) == 0
