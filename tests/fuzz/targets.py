@@ -36,6 +36,8 @@ class Target(NamedTuple):
     take: Take
     quick: int
     """Cases of the quick form."""
+    most: int = 1_000_000
+    """Cases of the long one; fewer where a case is many messages."""
 
 
 def garbled(first: bytes, *of: Any) -> Make:
@@ -218,7 +220,7 @@ GARBLED: Final[dict[str, Target]] = {
     "device-packets": Target(
         garbled(bytes([wire.VERSION]), list[wire.Packet], list[wire.Back]), take_device_packets, 3_000
     ),
-    "peers": Target(make_peers, take_peers, 200),
+    "peers": Target(make_peers, take_peers, 200, most=50_000),
     "journal": Target(make_journal, take_journal, 3_000),
     "documents": Target(make_document, take_document, 1_000),
 }
