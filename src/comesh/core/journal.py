@@ -8,7 +8,7 @@ configs and tombstones before they are used; updates every flush_ms, or before t
 must outlive a power loss (`outlives_power`), or all of them are to (`strict`).
 """
 
-from typing import assert_never
+from typing import Annotated, assert_never
 
 import msgspec
 
@@ -18,6 +18,10 @@ from comesh.core.records import DeviceRecord, DocumentRecord, Entry, Gone, Hando
 from comesh.core.stamps import NO_BALLOT, Ballot
 
 
+BootNumber = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+"""No machine starts so often: the next one can still be written, and said to others."""
+
+
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
     """Base of all journal records."""
 
@@ -25,7 +29,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 class BootRaised(_Entry, frozen=True, tag=1):
     """This process speaks as this boot from now on."""
 
-    boot: int
+    boot: BootNumber
 
 
 class ConfigKept(_Entry, frozen=True, tag=2):
