@@ -66,7 +66,7 @@ HISTORY: Final[tuple[Frame, ...]] = (
     EndedClean(),
 )
 FILE: Final = header_bytes(HEADER) + frames_bytes(HISTORY, GENERATION, 0)
-OPEN_EVERY: Final = 0x1FF
+OPEN_EVERY: Final = 0x3F
 """Of the files one in so many (by its checksum) is also opened on a disk as a node opens it."""
 _encode = msgspec.msgpack.Encoder().encode
 

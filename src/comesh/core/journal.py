@@ -17,7 +17,6 @@ from comesh.core.ids import GroupId
 from comesh.core.records import DeviceRecord, DocumentRecord, Entry, Gone, HandoffRecord, Record
 from comesh.core.stamps import NO_BALLOT, Ballot
 
-
 BootNumber = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 """No machine starts so often: the next one can still be written, and said to others."""
 
