@@ -11,6 +11,7 @@ from one_node import BOUND_S, OneNode, one_node, until
 
 from comesh.api import app, events, firing, server
 from comesh.api.limits import MOST_BODY_BYTES, MOST_HEADER_BYTES
+from comesh.api.tokens import remove
 from comesh.runtime.view import News
 
 FIRE = "/api/v1/routines/light/fire"
@@ -150,6 +151,20 @@ def test_events_come_as_they_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert len(node.assembly.questions.on_news) == 1
             writer.close()
             await until(lambda: not node.assembly.questions.on_news)  # nobody follows any more
+
+    asyncio.run(scene())
+
+
+def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "RENEW_S", 0.1)
+
+    async def scene() -> None:
+        async with one_node(tmp_path) as node:
+            reader, writer = await followed(node)
+            remove(tmp_path / "keys", "does")
+            await asyncio.wait_for(_all(reader), BOUND_S)
+            await until(lambda: not node.assembly.questions.on_news)
+            writer.close()
 
     asyncio.run(scene())
 

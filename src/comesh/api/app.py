@@ -21,7 +21,7 @@ from comesh.api.limits import ANSWER_S, MOST_HEADER_BYTES
 from comesh.api.metrics import CONTENT_TYPE, Metrics
 from comesh.api.openapi import document
 from comesh.api.reading import Reading
-from comesh.api.tokens import KnownTokens, Role
+from comesh.api.tokens import KnownTokens, Role, Token
 from comesh.runtime.assembly import Assembly
 
 NO_TOKEN = "a token is needed: make one with `comesh keys token NAME`, send it as Authorization: Bearer TOKEN"
@@ -115,18 +115,22 @@ class App:
             return answer
         return as_json(answer, 200 if endpoint.status_of is None else endpoint.status_of(answer))
 
+    def _who(self, shown: str) -> Token | None:
+        return self._tokens.who(shown, self._assembly.clock.wall_ms())
+
     def _check_token(self, request: Request, needed: Role) -> None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         asks = {"www-authenticate": 'Bearer realm="comesh"'}
         if scheme.lower() != "bearer" or not shown.strip():
             raise RefusedError(401, NO_TOKEN, headers=asks)
-        token = self._tokens.who(shown.strip(), self._assembly.clock.wall_ms())
+        token = self._who(shown.strip())
         if self._tokens.trouble != self._told_trouble:
             self._told_trouble = self._tokens.trouble
             if self._told_trouble:
                 self._assembly.log.error(f"nobody may ask over HTTP: {self._told_trouble}")
         if token is None:
             raise RefusedError(401, BAD_TOKEN, headers=asks)
+        request.state.may_ask = lambda: self._who(shown.strip()) is not None
         if not token.role.may(needed):
             raise RefusedError(
                 403,

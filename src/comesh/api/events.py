@@ -10,7 +10,7 @@ own with a bound; one that does not read loses the oldest, and holds up nobody.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from starlette.requests import Request
@@ -30,7 +30,9 @@ STILL_HERE = b": still here\n\n"
 class Client:
     """What one client has still to be told."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_follow: Callable[[], bool]) -> None:
+        self.may_follow = may_follow
+        self.ended = False
         self.waiting: deque[bytes] = deque()
         self.lost = 0
         self.lost_ever = 0
@@ -42,6 +44,10 @@ class Client:
             self.lost += 1
             self.lost_ever += 1
         self.waiting.append(event)
+        self.some.set()
+
+    def end(self) -> None:
+        self.ended = True
         self.some.set()
 
     def take(self) -> bytes:
@@ -71,20 +77,20 @@ class Events:
         return self._lost_by_former + sum(one.lost_ever for one in self._clients)
 
     async def follow(self, request: Request) -> Response:
+        """Until the client goes, or its token is not valid any more."""
         if len(self._clients) >= MOST_EVENT_CLIENTS:
             raise RefusedError(
                 503,
                 f"{MOST_EVENT_CLIENTS} clients follow the events of this node already; ask another node",
                 headers={"retry-after": "10"},
             )
-        client = Client()
+        client = Client(request.state.may_ask)
         self._enter(client)
         return Stream(self, client)
 
     async def told(self, client: Client) -> AsyncIterator[bytes]:
-        """For ever."""
         yield STILL_HERE
-        while True:
+        while not client.ended:
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
                     await client.some.wait()
@@ -117,12 +123,15 @@ class Events:
             client.tell(event)
 
     async def _renew(self) -> None:
-        """Other nodes tell their news for a while only."""
+        """Other nodes tell their news for a while only; and tokens are looked at again."""
         own = self._assembly.node.id
         while True:
             living = self._assembly.node.membership.living
             self._assembly.questions.ask_for_news([node for node in living if node != own])
             await asyncio.sleep(RENEW_S)
+            for client in self._clients:
+                if not client.may_follow():
+                    client.end()
 
 
 class Stream(StreamingResponse):

@@ -94,11 +94,18 @@ class Api:
 
 def api_of(assembly: "Assembly") -> Api | None:
     """None: it is not installed. What it needs is loaded here, before the node has anything to do."""
-    if not installed():
+    if not load():
         assembly.log.warn(NOT_INSTALLED)
         return None
-    _server()
     return Api(assembly)
+
+
+def load() -> bool:
+    """False: it is not installed."""
+    if installed():
+        _server()
+        return True
+    return False
 
 
 def _server() -> Any:

@@ -28,7 +28,7 @@ from typing import IO, Final
 
 import msgspec
 
-from comesh.runtime.options import NodeOptions, as_text
+from comesh.runtime.options import NodeOptions, as_text, from_text
 from comesh.runtime.process import leave_out
 
 MOST_BYTES: Final = 262_144
@@ -151,6 +151,7 @@ def serve(told: socket.socket) -> None:
             text, files, _, _ = socket.recv_fds(told, MOST_BYTES, 2)
             if not text:
                 return
+            import_module("comesh.runtime.running").load_api(from_text(text.decode()))
             pid = os.fork()
             if pid == 0:
                 _become(text.decode(), files, [told.fileno(), woken, wake])

@@ -34,6 +34,12 @@ class Api(Protocol):
     async def close(self) -> None: ...
 
 
+def load_api(options: NodeOptions) -> None:
+    """What a node with an HTTP interface needs, so that many nodes can share it."""
+    if options.api is not None:
+        import_module("comesh.api.opening").load()
+
+
 def run(text: str) -> int:
     """With options as `as_text` has them; the exit code."""
     options = from_text(text)
