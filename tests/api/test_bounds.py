@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,31 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 answered = b" 200 " in (await node.say(node.request("GET", "/health")))[:20]
 
     asyncio.run(asyncio.wait_for(scene(), BOUND_S))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the loop drops the socket
+def test_handshakes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_HANDSHAKES", 2)
+    monkeypatch.setattr(server, "HANDSHAKE_S", 3.0)
+
+    async def scene() -> None:
+        async with one_node(tmp_path, api_cert="own") as node:
+            trusted = ssl.create_default_context(cafile=str(tmp_path / "keys" / "authority.crt"))
+            silent = [await node.connect() for _ in range(2)]
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", node.port, ssl=trusted, server_hostname="n1")
+            for reader, writer in silent:  # until they are given up
+                await asyncio.wait_for(_all(reader), BOUND_S)
+                writer.close()
+            for _ in range(5):  # those that end well take no room
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", node.port, ssl=trusted, server_hostname="n1"
+                )
+                writer.write(node.request("GET", "/health"))
+                assert (await asyncio.wait_for(reader.read(), BOUND_S)).startswith(b"HTTP/1.1 200 ")
+                writer.close()
+
+    asyncio.run(scene())
 
 
 def test_an_answer_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import httpx
@@ -139,6 +140,14 @@ def test_a_routine_is_fired_once_per_request_and_its_run_is_told(asked: Asked) -
     wait_for(
         lambda: client.get("/api/v1/devices/d1").json()["state"]["readings"] == {"on": True}, "the lamp is on"
     )
+
+
+def test_the_same_request_many_times_at_once_fires_once(asked: Asked) -> None:
+    request = uuid.uuid4().hex
+    clients = [asked.client(node) for node in asked.mesh.nodes for _ in range(4)]
+    with ThreadPoolExecutor(len(clients)) as pool:
+        runs = set(pool.map(lambda client: fired(client, "dark", request=request), clients))
+    assert len(runs) == 1
 
 
 # -- what is wrong -------------------------------------------------------------------------------------------

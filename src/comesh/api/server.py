@@ -8,6 +8,7 @@ have come, and the time that a client may let its answer wait.
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import h11
@@ -21,6 +22,7 @@ from comesh.api.limits import (
     HANDSHAKE_S,
     KEEP_ALIVE_S,
     MOST_CONNECTIONS,
+    MOST_HANDSHAKES,
     MOST_HEADER_BYTES,
     REQUEST_S,
     STALLED_S,
@@ -37,8 +39,12 @@ class Connection(H11Protocol):
     _patience: asyncio.TimerHandle | None = None
     """Cuts off who sends its request, or takes its answer, too slowly."""
     _stalled: asyncio.TimerHandle | None = None
+    on_made: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if self.on_made is not None:
+            self.on_made()
+            self.on_made = None
         if len(self.connections) >= MOST_CONNECTIONS:
             self.transport = transport
             body = b'{"error":"this node has as many connections as it takes; ask again, or another node"}'
@@ -99,13 +105,15 @@ class Server:
         self._server: asyncio.Server | None = None
         self._log = _Told(assembly)
         self.port = 0
+        self._handshakes: dict[Connection, float] = {}
+        """Clients that begin TLS, and since when."""
 
     async def open(self) -> None:
         """Raises OSError where it cannot listen."""
         loop = asyncio.get_running_loop()
         config = self._config()
         self._server = await loop.create_server(
-            lambda: Connection(config, self._state, {}),
+            lambda: self._accept(config),
             *self._at,
             ssl=self._tls,
             ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
@@ -114,6 +122,19 @@ class Server:
         own, self.port = self._server.sockets[0].getsockname()[:2]
         host = f"[{own}]" if ":" in own else own
         self._assembly.log.say(f"HTTP interface at {'https' if self._tls else 'http'}://{host}:{self.port}")
+
+    def _accept(self, config: Config) -> Connection:
+        """Raises where it has no room: then the loop drops the client."""
+        connection = Connection(config, self._state, {})
+        if self._tls is not None:
+            now_s = connection.loop.time()
+            for begun in [one for one, at_s in self._handshakes.items() if at_s + HANDSHAKE_S < now_s]:
+                del self._handshakes[begun]  # it failed
+            if len(self._handshakes) >= MOST_HANDSHAKES:
+                raise ConnectionAbortedError
+            self._handshakes[connection] = now_s
+            connection.on_made = lambda: self._handshakes.pop(connection, None)
+        return connection
 
     def _config(self) -> Config:
         app = App(self._assembly, connections=lambda: len(self._state.connections))
