@@ -36,7 +36,7 @@ test: check  ## all tests, after the checks
 fuzz: $(STAMP)  ## random meshes and faults on all cores, for five minutes, going on where it stopped (SEEDS=A-B)
 	$(BIN)/comesh fuzz --resume $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
 
-garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outside (about half an hour; CASES=N)
+garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outside (about an hour; CASES=N)
 	$(BIN)/python tests/fuzz/campaign.py $(if $(CASES),--cases $(CASES))
 
 lab: $(STAMP)  ## break meshes of real processes in every way, and judge them (about twenty minutes; more as root)

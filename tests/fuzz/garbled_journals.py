@@ -43,7 +43,7 @@ from comesh.runtime.journal.format import (
     records_of,
 )
 from comesh.runtime.journal.opening import judge
-from comesh.runtime.machine import Machine
+from comesh.runtime.machine import Machine, this_machine
 
 HERE: Final = Machine(directory=7, kernel_boot="boot 1")
 GENERATION: Final = 9
@@ -144,12 +144,22 @@ def _open(data: bytes) -> None:
     directory = Path(_scratch().name)
     for path in directory.iterdir():
         path.unlink()
-    (directory / JOURNAL).write_bytes(data)
+    path = directory / JOURNAL
+    path.touch()
+    usual = header_bytes(HEADER)
+    if data.startswith(usual):  # as if it had been written here: else it is a stranger's, whatever it says
+        here = this_machine(directory, "boot 1")
+        own = msgspec.structs.replace(HEADER, machine=here, inode=path.stat().st_ino)
+        data = header_bytes(own) + data[len(usual) :]
+    path.write_bytes(data)
     try:
         journal = Journal.open(directory, boot_id="boot 1")
     except JournalError as refused:
         assert str(refused)
-        assert (directory / JOURNAL).read_bytes() == data
+        assert path.read_bytes() == data
         return
     journal.append([BootRaised(journal.boot)])
     journal.close()
+    again = Journal.open(directory, boot_id="boot 1")
+    assert again.boot == journal.boot + 1
+    again.close()
