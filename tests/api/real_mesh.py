@@ -84,8 +84,10 @@ def asked_mesh(directory: Path) -> Iterator[Asked]:
         )
         begin(mesh)
         wait_until_ready(mesh)
-        yield asked
-        asked.close()
+        try:
+            yield asked
+        finally:
+            asked.close()
     finally:
         mesh.close()
 
