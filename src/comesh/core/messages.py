@@ -1,6 +1,6 @@
 """What nodes say to each other, and its bytes.
 
-A datagram is one byte of wire version, then MessagePack of `[sender, incarnation, deployment, message]`,
+A datagram is one byte of wire version, then MessagePack of `[incarnation, deployment, message]`,
 each message an array that starts with its number. Fields are only ever added at the end, with a default;
 anything else raises WIRE_VERSION, and an unknown version is refused by name instead of misread.
 """

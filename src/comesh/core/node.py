@@ -52,6 +52,10 @@ def no_compiler(text: str, version: int, before: Program) -> Program:
     raise ValueError("this node takes no new deployment versions")
 
 
+MOST_TOGETHER = 256
+"""Events that share an entry."""
+
+
 def _shares_entry(event: AnyEvent) -> bool:
     if isinstance(event, MessageReceived):
         return isinstance(event.message, Letter)
@@ -104,7 +108,8 @@ class Node:
                 self._on_membership(event, step)
             return step.effects
         for number, event in enumerate(events):
-            if number and not (_shares_entry(event) and _shares_entry(events[number - 1])):
+            shares = _shares_entry(event) and number % MOST_TOGETHER and _shares_entry(events[number - 1])
+            if number and not shares:
                 groups.settle(step)
             self._route(event, groups, step)
         groups.settle(step)

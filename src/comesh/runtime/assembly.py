@@ -169,7 +169,7 @@ class Assembly:
         journal = self.journal
         started = Started(
             boot=journal.boot,
-            nonce=secrets.randbits(62),
+            nonce=secrets.randbits(32),
             store=journal.store,
             initialised=journal.initialised,
             power_lost=journal.power_lost,

@@ -238,6 +238,9 @@ class Host:
             self._do(effect)
         rest = [effect for effect in effects[first:] if type(effect) is not Persist]
         if not self._write(records):
+            for effect in rest:  # other steps of the bundle need theirs, and the node will be told
+                if isinstance(effect, SetTimer | CancelTimer):
+                    self._do(effect)
             return
         if self._blocked:
             self._perform(rest)

@@ -31,7 +31,7 @@ from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
 from comesh.runtime.journal import JournalError
 from comesh.runtime.journal.files import JOURNAL, DirectoryLock
-from comesh.runtime.nursery import Forked, Nursery
+from comesh.runtime.nursery import Forked, Nursery, NurseryError
 from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -215,10 +215,15 @@ class LocalMesh:
 
     def _fork(self, name: str, options: NodeOptions) -> None:
         """As `_spawn` does, from a process that has loaded everything."""
-        if self._nursery is None:
+        if self._nursery is None or not self._nursery.is_alive:
             self._nursery = Nursery(self.directory)
-        with self._log(name).open("ab") as out:
-            self._processes[name] = self._nursery.start(options, out)
+        try:
+            with self._log(name).open("ab") as out:
+                self._processes[name] = self._nursery.start(options, out)
+        except NurseryError as wrong:
+            raise LocalMeshError(
+                f"{name} cannot be started: {wrong}; see the memory of this machine"
+            ) from wrong
 
     def _log(self, name: str) -> Path:
         return self.directory / "logs" / f"{name}.log"

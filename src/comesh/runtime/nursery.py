@@ -7,9 +7,10 @@ Loading takes most of the time that a node needs to start. Whoever runs a whole 
     node = nursery.start(options, out)      # like subprocess.Popen: pid, poll(), wait(), kill(), stdin
     nursery.close()                         # nodes go on until their own end
 
-`python -m comesh.runtime.nursery FD DIRECTORY` is the process: a request on the socket FD is the options of a
-node with two files, its standard input and output. It answers with the number of the process, and later
-with how it ended, before that number can be given to another process.
+`python -m comesh.runtime.nursery FD DIRECTORY` is the process; the directory is there for who looks at a list
+of processes. A request on the socket FD is the options of a node with two files, its standard input and
+output. It answers with the number of the process, and later with how it ended, before that number can be
+given to another process.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Final
@@ -33,6 +35,7 @@ from comesh.runtime.process import leave_out
 
 MOST_BYTES: Final = 262_144
 """Of one request: options with the addresses of all nodes."""
+LOOK_S: Final = 0.05
 MOST_NAME: Final = 15
 """Letters of a name that the system keeps of a process."""
 
@@ -89,22 +92,30 @@ class Nursery:
     def start(self, options: NodeOptions, out: IO[bytes]) -> Forked:
         """Begin a node that writes to this file. NurseryError: it cannot."""
         read, write = os.pipe()
-        with self._lock:
-            try:
-                socket.send_fds(self._socket, [as_text(options).encode()], [read, out.fileno()])
-                told = self._next(None)
-            except OSError as wrong:
-                os.close(write)
-                raise NurseryError(f"the process that nodes are started from ended ({wrong})") from wrong
-            finally:
-                os.close(read)
-            while told is not None and told.code is not None:
-                self._codes[told.pid] = told.code
-                told = self._next(None)
-        if told is None:
-            os.close(write)
-            raise NurseryError("the process that nodes are started from ended")
-        return Forked(told.pid, os.fdopen(write, "wb"), self)
+        stdin = os.fdopen(write, "wb")
+        try:
+            with self._lock:
+                pid = self._begin(options, [read, out.fileno()])
+        except BaseException:
+            stdin.close()  # a node that began nevertheless ends with it
+            raise
+        finally:
+            os.close(read)
+        return Forked(pid, stdin, self)
+
+    def _begin(self, options: NodeOptions, files: list[int]) -> int:
+        try:
+            socket.send_fds(self._socket, [as_text(options).encode()], files)
+        except OSError as wrong:
+            raise NurseryError("the process that nodes are started from ended") from wrong
+        while True:
+            told = self._next(None)
+            if told is None:
+                raise NurseryError("the process that nodes are started from ended")
+            if told.code is None:
+                self._codes.pop(told.pid, None)  # of a former process with this number
+                return told.pid
+            self._codes[told.pid] = told.code
 
     def code_of(self, pid: int, within_s: float | None) -> int | None:
         """How a node ended; None: it did not within that time."""
@@ -112,11 +123,25 @@ class Nursery:
         with self._lock:
             while pid not in self._codes:
                 told = self._next(None if ends is None else max(0.0, ends - time.monotonic()))
-                if told is None:
-                    return None if self._process.poll() is None else -signal.SIGKILL
-                if told.code is not None:
+                if told is not None and told.code is not None:
                     self._codes[told.pid] = told.code
+                elif not self.is_alive:
+                    return self._orphan(pid, ends)
+                elif ends is not None and time.monotonic() >= ends:
+                    return None
             return self._codes[pid]
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def _orphan(self, pid: int, ends: float | None) -> int | None:
+        """A node goes on when this process has ended; then nobody knows how it ends, only that it did."""
+        while _exists(pid):
+            if ends is not None and time.monotonic() >= ends:
+                return None
+            time.sleep(LOOK_S)
+        return -signal.SIGKILL
 
     def close(self) -> None:
         self._socket.close()
@@ -125,8 +150,21 @@ class Nursery:
     def _next(self, within_s: float | None) -> Told | None:
         """What it tells next; None: nothing in time, or it ended."""
         readable, _, _ = select.select([self._socket], [], [], within_s)
-        data = self._socket.recv(MOST_BYTES) if readable else b""
+        try:
+            data = self._socket.recv(MOST_BYTES) if readable else b""
+        except ConnectionError:
+            data = b""
+        if readable and not data:
+            self._process.wait()
         return msgspec.json.decode(data, type=Told) if data else None
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 # -- the process itself ------------------------------------------------------------------------------------
@@ -192,6 +230,8 @@ def _become(text: str, files: list[int], not_mine: list[int]) -> None:
         code = import_module("comesh.runtime.running").run(text)
     except KeyboardInterrupt:
         code = 130
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

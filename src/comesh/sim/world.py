@@ -403,14 +403,17 @@ class World:
 
     def _perform(self, process: Process, effects: list[Effect]) -> None:
         machine = process.machine
+        failed = False
         for effect in effects:
             match effect:
-                case Send():
-                    self._send(process, effect)
                 case SetTimer():
                     self._set_timer(process, effect.timer, effect.after_ms)
                 case CancelTimer():
                     self._cancel_timer(process, effect.timer)
+                case _ if failed:
+                    pass  # of a step that ended with its record; its timers do no harm
+                case Send():
+                    self._send(process, effect)
                 case Observe():
                     for observer in self.observers:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
@@ -420,8 +423,7 @@ class World:
                     self._end(machine, LifeChange.STOPPED, effect.reason)
                     return
                 case Persist():
-                    if not self._persist(process, effect):
-                        return
+                    failed = not self._persist(process, effect)
                 case Subscribe() | AcknowledgeEvent():
                     self.device_events.perform(process, effect)
                 case _:

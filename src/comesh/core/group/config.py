@@ -54,6 +54,6 @@ class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return int.from_bytes(blake2b(_encode(self), digest_size=MARK_BYTES).digest(), "little")
 
 
-MARK_BYTES = 4
-"""Every message between members has it."""
+MARK_BYTES = 7
+"""Enough that no two configs of a deployment share one, whatever its age."""
 _encode = msgspec.msgpack.Encoder().encode

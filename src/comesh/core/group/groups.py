@@ -148,8 +148,7 @@ class Groups:
 
     def hurry(self, group: GroupId, step: Step) -> None:
         """Somebody is at a newer deployment version than a group that this node serves."""
-        while self._settle_one(step):
-            pass  # nothing may follow the entry that hands the group off
+        self._seal(step)  # nothing may follow the entry that hands the group off
         for replica in self.replicas.values():
             if replica.config.group == group and replica.leadership is not None:
                 replica.leadership.handoff.hurry(step)
@@ -249,6 +248,13 @@ class Groups:
                 return
         raise RuntimeError(f"{self.own}: a step does not come to rest")
 
+    def _seal(self, step: Step) -> None:
+        """Make entries of all that is staged."""
+        for _ in range(MOST_ROUNDS):
+            if not self._settle_one(step):
+                return
+        raise RuntimeError(f"{self.own}: a step does not come to rest")
+
     def _settle_one(self, step: Step) -> bool:
         for serving in self._servings.values():
             if serving.has_work:
@@ -295,8 +301,6 @@ class Groups:
 
     def on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
         replica = self.replicas.get(message.mark)
-        if replica is not None and (message.group, message.number) != replica.key:
-            return  # of another config, whose mark is the same by chance
         body = message.body
         match body:
             case Invite() | Start():

@@ -24,8 +24,9 @@ BUSY_TOUCHES = 1.5
 """The nearest members hear a busy leader so many times per lease at least, and suspect it soonest: not
 before two touches in a row are lost. Others, and all members of an idle leader, hear it once per lease."""
 TOGETHER = 0.15
-"""Of a lease: touches that are due within it are sent at once."""
+"""Of a lease: touches that are due within it are sent at once, so that one timer serves several members."""
 LEAST_TOUCH_MS = 1.0
+"""No touch in the instant of the one before."""
 SPREADS = 10
 """Members that are not needed for a commit hear of it at most so many times per lease."""
 SILENT_LEASES = 1.5
@@ -110,13 +111,15 @@ class Leadership:
         self._replica.tell("lossy", step, f"{why}: the last updates may be lost")
 
     def _send_sync(self, step: Step) -> None:
-        replica = self._replica
-        ledger = replica.ledger
-        sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
-        for rank in replica.peers:
+        for rank in self._replica.peers:
             if rank not in self._acked:
-                replica.send(rank, sync, step)
-                self._said_ms[rank] = step.now_ms
+                self._send_sync_to(rank, step)
+
+    def _send_sync_to(self, rank: int, step: Step) -> None:
+        replica, ledger = self._replica, self._replica.ledger
+        sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
+        replica.send(rank, sync, step)
+        self._said_ms[rank] = step.now_ms
 
     def _become_serving(self, step: Step) -> None:
         replica = self._replica
@@ -179,10 +182,12 @@ class Leadership:
         if have is None:
             return
         ledger = self._replica.ledger
-        entries: tuple[Entry, ...] = ()
+        entries: tuple[Entry, ...] | None = ()
         if rank in self._nearest.ranks or not self._was_silent(rank, step):
-            entries = ledger.since(max(have, self._sent.get(rank, 0))) or ()
+            entries = ledger.since(max(have, self._sent.get(rank, 0)))
             self._sent[rank] = ledger.number
+        if entries is None:
+            entries, also_empty = (), True  # an update without them has it ask for the state
         if entries or also_empty:
             first = ledger.number - len(entries) + 1
             busy = self._busy and rank in self._nearest.ranks
@@ -195,7 +200,9 @@ class Leadership:
         if self.committed < self._spread_number:
             self._choose_nearest(step, self._spread_number)
         elif step.now_ms < self._spread_by_ms:
-            self._replica.deadlines.set("spread", self._spread_by_ms - step.now_ms, step)
+            self._spread_number = self._replica.ledger.number
+            wait_ms = min(self._nearest.wait_ms, self._spread_by_ms - step.now_ms)
+            self._replica.deadlines.set("spread", wait_ms, step)
             return
         self._send_to_all(step)
 
@@ -271,6 +278,7 @@ class Leadership:
             replica.deadlines.clear("giveup")
         else:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
+            self._schedule_resend(step)
         if replica.role is Role.HANDING_OFF:
             self.handoff.on_committed(step)
         elif self.serving is not None:
@@ -301,22 +309,19 @@ class Leadership:
     def _lease_for_ms(self) -> float:
         return self._replica.lease_ms * (1 - self._replica.settings.drift)
 
-    def touch(self, step: Step, *, all_: bool = True) -> None:
-        """Prove life, and ask for the lease: an update with what is new, or with nothing. not all_: only to
-        whom it is due."""
+    def touch(self, step: Step, *, due_only: bool = False) -> None:
+        """Prove life, and ask for the lease: an update with what is new, or with nothing. due_only: to those
+        who heard nothing for long enough."""
         replica = self._replica
         if replica.role is Role.SYNCING:
             return
         for rank in replica.peers:
-            if not all_ and self._until_touch_ms(rank, step) > TOGETHER * replica.lease_ms:
+            if due_only and self._until_touch_ms(rank, step) > TOGETHER * replica.lease_ms:
                 continue
             if rank in self._acked:
                 self._send_news(rank, step, also_empty=True)
             else:
-                ledger = replica.ledger
-                sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
-                replica.send(rank, sync, step)
-                self._said_ms[rank] = step.now_ms
+                self._send_sync_to(rank, step)
 
     def _until_touch_ms(self, rank: int, step: Step) -> float:
         """How long until a member that hears nothing else is to be touched."""
@@ -360,7 +365,7 @@ class Leadership:
             self.give_up(step)
             return
         self._choose_nearest(step)
-        self.touch(step, all_=False)
+        self.touch(step, due_only=True)
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
@@ -381,8 +386,10 @@ class Leadership:
                     continue
                 entries = ledger.since(have) or ledger.since(self.committed) or ()
                 first = ledger.number - len(entries) + 1
-                update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), self._busy)
+                busy = self._busy and rank in self._nearest.ranks
+                update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
                 replica.send(rank, update, step)
+                self._sent[rank] = ledger.number
         self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
         replica.deadlines.set("resend", self._resend_ms, step)
 

@@ -15,7 +15,10 @@ import msgspec
 from comesh.core.records import Entry, Gone, Record
 
 RING_ENTRIES = 256
+MOST_BYTES = 262_144
 """Who is behind by more is sent the whole state."""
+FEW_ENTRIES = 8
+"""So many are sent without looking at their size: the size of a record is bounded."""
 
 DIGEST_MASK = (1 << 63) - 1
 
@@ -69,12 +72,14 @@ class Ledger:
         self._changed = dict.fromkeys(self.records)
 
     def since(self, number: int) -> tuple[Entry, ...] | None:
-        """The entries after that number, or None where the ring does not reach back."""
+        """The entries after that number, or None where the ring does not reach back, or they are too much for
+        one message."""
         missing = self.number - number
         if not 0 <= missing <= len(self._ring):
             return None
         ring = self._ring
-        return tuple([ring[at] for at in range(-missing, 0)])
+        entries = tuple([ring[at] for at in range(-missing, 0)])
+        return None if missing > FEW_ENTRIES and len(_encode(entries)) > MOST_BYTES else entries
 
     def snapshot(self) -> tuple[Record, ...]:
         return tuple(self.records.values())

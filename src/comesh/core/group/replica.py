@@ -64,7 +64,6 @@ class Replica:
         self.settings = settings
         self.config: Config = kept.config
         self.mark = kept.config.mark
-        self.key = (kept.config.group, kept.config.number)
         self.store = kept.store
         rank = self.config.rank_of(host.own)
         assert rank is not None, f"{host.own} has no seat in {self.config}"

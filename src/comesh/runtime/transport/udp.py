@@ -295,10 +295,10 @@ class UdpTransport:
                 if self._deliver is None:  # closed by what came
                     break
             else:
-                self._several = now_ms - self._rested_ms < _TOGETHER_MS
+                self._several = self._several or now_ms - self._rested_ms < _TOGETHER_MS
         finally:
-            self._reading = False
             self._rest()
+            self._reading = False
             self.flush()
             self._rested_ms = self._clock_ms()
 
