@@ -47,25 +47,25 @@ class Asked:
         self.mesh = mesh
         self.viewer = viewer
         self.operator = operator
-        self._clients: list[httpx.Client] = []
+        self._clients: dict[tuple[str, str], httpx.Client] = {}
+        """By node and token: a node takes only so many connections."""
 
     def client(self, node: str = "n1", token: str | None = None) -> httpx.Client:
         """As an operator, unless told otherwise; without any token: an empty one."""
         shown = self.operator if token is None else token
-        made = httpx.Client(
-            base_url=self.url(node),
-            headers={"authorization": f"Bearer {shown}"} if shown else {},
-            timeout=BOUND_S,
-        )
-        self._clients.append(made)
-        return made
+        known = self._clients.get((node, shown))
+        if known is None:
+            headers = {"authorization": f"Bearer {shown}"} if shown else {}
+            known = httpx.Client(base_url=self.url(node), headers=headers, timeout=BOUND_S)
+            self._clients[node, shown] = known
+        return known
 
     def url(self, node: str = "n1") -> str:
         host, port = next(at for name, at in self.mesh.api_at.items() if name == node)
         return f"http://{host}:{port}"
 
     def close(self) -> None:
-        for one in self._clients:
+        for one in self._clients.values():
             one.close()
 
 
