@@ -186,7 +186,7 @@ class Node:
     ) -> None:
         match message:
             case InConfig():
-                groups.on_message(event, message, step)
+                groups.on_in_config(event.sender, message, step)
             case Letter():
                 groups.post_office.on_message(event, message, step)
             case DocumentAsked():

@@ -14,7 +14,6 @@ from comesh.core.effects import Persist, ReadDevice
 from comesh.core.events import (
     DeviceAnswered,
     DeviceReported,
-    MessageReceived,
     NoticePosted,
     Started,
     Timer,
@@ -154,9 +153,6 @@ class Groups:
                 replica.leadership.handoff.hurry(step)
 
     # -- events ------------------------------------------------------------------------------------------
-
-    def on_message(self, event: MessageReceived, message: InConfig, step: Step) -> None:
-        self.on_in_config(event.sender, message, step)
 
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.part == "group":
