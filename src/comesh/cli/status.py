@@ -32,12 +32,11 @@ def status(
     except NoAnswerError as wrong:
         fail(str(wrong))
     found = groups_of(mesh)
-    well = all(mesh.nodes.values()) and all(one.serves for one in found.values()) and not attention(mesh)
     if json:
         print_json(mesh)
     else:
         _show(mesh, found, devices=devices, routines=routines)
-    raise typer.Exit(int(Exit.OK if well else Exit.NO))
+    raise typer.Exit(int(Exit.NO if attention(mesh) else Exit.OK))
 
 
 def answering(mesh: Mesh) -> list[NodeStatus]:
@@ -47,7 +46,11 @@ def answering(mesh: Mesh) -> list[NodeStatus]:
 def attention(mesh: Mesh) -> list[str]:
     """What a person should look after, in whole sentences."""
     said = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
-    return [*mesh.trouble, *said]
+    told = {what.split(":")[0] for what in mesh.trouble}
+    silent = [f"{node}: {why}" for node, why in mesh.silent.items() if node not in told]
+    waiting = [f"{one.node}: not ready yet" for one in answering(mesh) if not one.ready]
+    unserved = [f"{group}: nobody serves it" for group, one in groups_of(mesh).items() if not one.serves]
+    return [*mesh.trouble, *silent, *waiting, *unserved, *said]
 
 
 def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:

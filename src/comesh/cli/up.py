@@ -4,6 +4,7 @@ A node that is killed is started again after a while, as a service manager would
 is not: it has said why. When this process ends, however it does, all of them end.
 """
 
+import signal
 import time
 from pathlib import Path
 from threading import Thread
@@ -44,6 +45,7 @@ def up(
     deployment, text = with_virtual_devices(read_deployment(file), read_text(file))
     directory = data or RUNS / file.stem
     mesh = LocalMesh(directory, deployment, text, api=api and installed())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: all nodes end in good order
     ready = False
     try:
         mesh.prepare()

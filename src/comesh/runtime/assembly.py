@@ -25,7 +25,14 @@ from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import DeviceEvent, Devices
-from comesh.runtime.documents import DocumentError, digest, first_document, make_data_directory, parsed
+from comesh.runtime.documents import (
+    DocumentError,
+    claim_data_directory,
+    digest,
+    first_document,
+    make_data_directory,
+    parsed,
+)
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
@@ -76,6 +83,7 @@ class Assembly:
         options = self.options
         make_data_directory(options.data)
         text, self.deployment = first_document(options.document, options.data, options.name, self.log)
+        claim_data_directory(options.data, options.name)
         book = known_addresses(self.deployment, options.addresses)
         need_addresses(options.name, self.deployment, book, listens=bool(options.listen))
         program = program_of(self.deployment, 1, text=text)

@@ -16,6 +16,8 @@ from comesh.deployment.problems import did_you_mean
 from comesh.runtime.log import Log
 
 FIRST_DOCUMENT: Final = "deployment-1.yaml"
+OWNER: Final = "node"
+"""The file that says whose a data directory is."""
 
 
 class DocumentError(Exception):
@@ -30,6 +32,23 @@ def make_data_directory(data: Path) -> None:
             f"{data} cannot be the data directory ({wrong.strerror or wrong}): "
             "choose one that this user can write to with --data"
         ) from wrong
+
+
+def claim_data_directory(data: Path, name: NodeId) -> None:
+    """A journal holds what one node promised; another node must not go on with it."""
+    whose = data / OWNER
+    try:
+        if whose.is_file():
+            owner = whose.read_text().strip()
+            if owner != name:
+                raise DocumentError(
+                    f"{data} is the data directory of {owner}, not of {name}: give {name} one of its own "
+                    "with --data"
+                )
+        else:
+            whose.write_text(f"{name}\n")
+    except OSError as wrong:
+        raise DocumentError(f"{whose} cannot be used ({wrong.strerror or wrong})") from wrong
 
 
 def digest(deployment: Deployment) -> str:
