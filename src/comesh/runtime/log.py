@@ -43,11 +43,12 @@ class Log:
     def say(self, what: str, *, level: str = "info", **facts: object) -> None:
         line = self._line(what, level, facts)
         with self._changed:
-            if self._lines and self._waiting_bytes + len(line) > MOST_WAITING_BYTES:
+            notice = self._of_dropped()
+            if self._lines and self._waiting_bytes + len(notice) + len(line) > MOST_WAITING_BYTES:
                 self._dropped += 1
                 return
-            self._tell_dropped()
-            self._put(line)
+            self._dropped = 0
+            self._put(notice + line)
 
     def warn(self, what: str, **facts: object) -> None:
         self.say(what, level="warning", **facts)
@@ -58,7 +59,7 @@ class Log:
     def close(self, within_s: float = END_WITHIN_S) -> None:
         """After the last line; it waits so long for somebody to read them."""
         with self._changed:
-            self._tell_dropped()
+            self._put(self._of_dropped())
             self._ends = True
             self._changed.notify()
         self._writer.join(within_s)
@@ -72,13 +73,14 @@ class Log:
         mark = "" if level == "info" else f"{level}: "
         return f"{clock} {self._node}: {mark}{what}\n".encode(errors="backslashreplace")
 
-    def _tell_dropped(self) -> None:
-        if self._dropped:
-            lines = "line" if self._dropped == 1 else "lines"
-            were = "was" if self._dropped == 1 else "were"
-            what = f"{self._dropped} {lines} of the log {were} dropped: nobody read them"
-            self._put(self._line(what, "warning", {"dropped": self._dropped}))
-            self._dropped = 0
+    def _of_dropped(self) -> bytes:
+        """The line that says how many were dropped; nothing, if none were."""
+        if not self._dropped:
+            return b""
+        lines = "line" if self._dropped == 1 else "lines"
+        were = "was" if self._dropped == 1 else "were"
+        what = f"{self._dropped} {lines} of the log {were} dropped: nobody read them"
+        return self._line(what, "warning", {"dropped": self._dropped})
 
     def _put(self, line: bytes) -> None:
         self._lines.append(line)
