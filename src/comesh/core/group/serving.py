@@ -238,6 +238,11 @@ class Serving:
         """Something was staged or said since the last seal."""
         return bool(self._staged or self._local or self._fresh)
 
+    @property
+    def next_entry(self) -> int:
+        """The number of the entry that what is staged now becomes."""
+        return self._number + 1
+
     def take_local(self) -> Letter | None:
         """The next letter to the own group."""
         return self._local.popleft() if self._local else None

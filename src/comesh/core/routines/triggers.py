@@ -66,6 +66,8 @@ class Triggers:
             for device in dict.fromkeys(DeviceId(name) for name, _ in names):
                 self._readers.setdefault(device, []).append(routine)
         self._readings = Readings(serving, errands, tuple(sorted(self._readers)))
+        self._became_true: dict[RoutineId, int] = {}
+        """The entry in which a routine last fired for that."""
 
     def begin(self, step: Step) -> None:
         self._readings.begin(step)
@@ -131,7 +133,10 @@ class Triggers:
         if counts:
             self._serving.set_timer(PART, FOR, routine_id, routine.for_ms, step)
         elif truth:
-            self._fire(routine, "became true: " + self._told(routine_id, values), step)
+            # Readings that come at once, after a silence, may let it flicker: that is one change.
+            if self._became_true.get(routine_id) != self._serving.next_entry:
+                self._became_true[routine_id] = self._serving.next_entry
+                self._fire(routine, "became true: " + self._told(routine_id, values), step)
         else:
             self._serving.cancel_timer(PART, FOR, routine_id, step)
 
