@@ -26,7 +26,7 @@ from comesh.cli.up import begin, wait_until_ready
 from comesh.deployment.load import load_bytes
 from comesh.runtime.local_mesh import LocalMesh
 from processes.rest import usage
-from protocol_rows import Row, at_most, show
+from protocol_rows import Row, at_most, main_of
 
 NODES = 5
 RATE = 200
@@ -211,19 +211,5 @@ def of_rest() -> Iterator[Row]:
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {"reads": of_reads, "rest": of_rest}
 
 
-def main() -> int:
-    unknown = [name for name in sys.argv[1:] if name not in PARTS]
-    if unknown:
-        print(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
-        return 2
-    missed = 0
-    for name in sys.argv[1:] or PARTS:
-        for row in PARTS[name]():
-            show(row)
-            missed += row.met is False
-    print("bars: all met" if not missed else f"bars: {missed} missed")
-    return int(missed > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_of(PARTS, tuple(PARTS)))

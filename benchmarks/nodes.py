@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from peers import MEASURES, Effort, MissingError, Result, rate_ratio, ratio
 from processes import detection, failover, firings, idle, locks, rest
-from protocol_rows import Row, at_least, at_most, show
+from protocol_rows import Row, at_least, at_most, main_of
 
 EFFORT = Effort()
 FAILOVERS = 5
@@ -107,19 +107,5 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
 USUAL = tuple(name for name in PARTS if name != "idle")
 
 
-def main() -> int:
-    unknown = [name for name in sys.argv[1:] if name not in PARTS]
-    if unknown:
-        print(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
-        return 2
-    missed = 0
-    for name in sys.argv[1:] or USUAL:
-        for row in PARTS[name]():
-            show(row)
-            missed += row.met is False
-    print("bars: all met" if not missed else f"bars: {missed} missed")
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_of(PARTS, USUAL))

@@ -1,6 +1,7 @@
 """A line of the protocol benchmark's table: what was measured, and the bar it is held to, if any."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -34,3 +35,18 @@ def show(row: Row) -> None:
     verdict = {True: "met", False: "MISSED", None: ""}[row.met]
     bar = f"{row.bar}: {verdict}" if row.bar else ""
     print(f"{row.what:78} {row.measured:9.3f}  {bar:22}  {row.told}", flush=True)
+
+
+def main_of(parts: Mapping[str, Callable[[], Iterator[Row]]], usual: Sequence[str]) -> int:
+    """Show the parts that are named on the command line, else the usual ones; the exit code."""
+    unknown = [name for name in sys.argv[1:] if name not in parts]
+    if unknown:
+        print(f"there is no part {unknown[0]!r}; there are {', '.join(parts)}")
+        return 2
+    missed = 0
+    for name in sys.argv[1:] or usual:
+        for row in parts[name]():
+            show(row)
+            missed += row.met is False
+    print("bars: all met" if not missed else f"bars: {missed} missed")
+    return int(missed > 0)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from one_node import one_node
+from one_node import one_node, until
 from typer.testing import CliRunner
 
 from comesh.api.tokens import DAY_MS, FILE, MOST_TOKENS, KnownTokens, Role, TokensError, create, match, read
@@ -111,7 +111,6 @@ def test_a_node_takes_up_what_changes(tmp_path: Path) -> None:
             assert (await node.get("/api/v1/nodes", token=late))[0] == 401
             (tmp_path / "keys" / FILE).chmod(0o644)
             assert (await node.get("/api/v1/nodes"))[0] == 401
-            while "nobody may ask over HTTP" not in node.said():
-                await asyncio.sleep(0.02)
+            await until(lambda: "nobody may ask over HTTP" in node.said())
 
     asyncio.run(scene())

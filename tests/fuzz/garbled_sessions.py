@@ -74,10 +74,10 @@ class World:
         await self.two.open(lambda _, message: self.got.append(message))
         self.one.set_addresses(TWO, [(HOST, self.two.port)])
         self.two.set_addresses(ONE, [(HOST, self.one.port)])
-        self.two._on_datagram = spy  # type: ignore[method-assign]
+        self.two._on_datagram = spy
         for message in (b"hello", b"x" * 5_000, b"a", b"b"):
             await self._talk(message)
-        self.two._on_datagram = take  # type: ignore[method-assign]
+        self.two._on_datagram = take
 
     async def _talk(self, message: bytes) -> None:
         async def came() -> None:

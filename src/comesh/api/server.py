@@ -41,7 +41,7 @@ class Connection(H11Protocol):
     _stalled: asyncio.TimerHandle | None = None
     on_made: Callable[[], object] | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn narrows it
         if self.on_made is not None:
             self.on_made()
             self.on_made = None
