@@ -79,3 +79,19 @@ def test_a_nursery_that_died_says_so(nursery: Nursery, tmp_path: Path) -> None:
     nursery._process.wait()
     with (tmp_path / "log").open("wb") as out, pytest.raises(NurseryError, match="ended"):
         nursery.start(_options(tmp_path), out)
+
+
+def test_a_starter_that_goes_without_reading_all_ends_it_quietly(
+    nursery: Nursery, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "log").open("wb") as out:
+        node = nursery.start(_options(tmp_path), out)
+    ends = time.monotonic() + LONG_S
+    while Path(f"/proc/{node.pid}").exists():  # how it ended is told then, and nobody reads it
+        assert time.monotonic() < ends, "it did not end"
+        time.sleep(0.02)
+    nursery.close()
+    assert nursery._process.returncode == 0
+    assert capfd.readouterr().err == ""
+    assert node.stdin is not None
+    node.stdin.close()

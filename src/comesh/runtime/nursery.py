@@ -186,7 +186,10 @@ def serve(told: socket.socket) -> None:
             os.read(woken, 4096)
             _tell_ended(told)
         if told.fileno() in readable:
-            text, files, _, _ = socket.recv_fds(told, MOST_BYTES, 2)
+            try:
+                text, files, _, _ = socket.recv_fds(told, MOST_BYTES, 2)
+            except ConnectionError:  # gone before it read all that was told
+                return
             if not text:
                 return
             import_module("comesh.runtime.running").load_api(from_text(text.decode()))
@@ -195,7 +198,8 @@ def serve(told: socket.socket) -> None:
                 _become(text.decode(), files, [told.fileno(), woken, wake])
             for file in files:
                 os.close(file)
-            told.send(msgspec.json.encode(Told(pid)))
+            with contextlib.suppress(OSError):  # gone meanwhile: read next, and the end then
+                told.send(msgspec.json.encode(Told(pid)))
 
 
 def _tell_ended(told: socket.socket) -> None:
