@@ -57,7 +57,7 @@ class WithItsChain(Stranger):
 
 
 def as_a(kind: type[Credentials], own: Credentials) -> Credentials:
-    return kind(own.name, own.key, own.certificate, own.authority, own.wall_ms)
+    return kind(own.name, own.key, own.certificate, own.authorities, own.wall_ms)
 
 
 def without_a_certificate() -> Credentials:
@@ -67,7 +67,7 @@ def without_a_certificate() -> Credentials:
 def of_another_deployment() -> Credentials:
     """Its authority has the same name as ours."""
     other = credentials(THREE, "theirs")
-    assert other.authority.subject == credentials(THREE).authority.subject
+    assert other.authorities[0].subject == credentials(THREE).authorities[0].subject
     return as_a(Stranger, other)
 
 

@@ -38,7 +38,7 @@ Type=notify
 User={user}
 ExecStart={command}
 Restart=always
-RestartPreventExitStatus=1
+RestartPreventExitStatus=1 3
 RestartSec=2
 # A node is ready once it takes part in the mesh: after an outage that waits for others.
 TimeoutStartSec=infinity

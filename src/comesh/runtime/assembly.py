@@ -52,7 +52,9 @@ from comesh.runtime.recording import (
     encode_record,
     told,
 )
+from comesh.runtime.spreading import Spreading
 from comesh.runtime.transport.udp import UdpTransport
+from comesh.runtime.trust import Trust
 from comesh.runtime.view import News, View
 
 FLUSH_MS: Final = 50.0
@@ -95,10 +97,9 @@ class Assembly:
             told=self.log.warn,
             mesh_size=len(self.deployment.nodes),
         )
-        # Dates are told, not refused: a clock that is wrong must not keep the node from asking the others.
-        credentials = Credentials.load(options.keys, options.name, lambda: None)
-        self.clock.raise_floor(credentials.issued_ms)
-        self.credentials = credentials.with_clock(self._certain_wall_ms)
+        self.trust = Trust(options.keys, options.data, options.name, self.log, self.clock.monotonic_ms)
+        self.clock.raise_floor(self.credentials.issued_ms)
+        self.trust.set_clock(self._certain_wall_ms)
         self.journal = Journal.open(
             options.data,
             create="initialise" if options.initialise else "replace",
@@ -127,9 +128,12 @@ class Assembly:
         await self.transport.open(self._deliver, self.host.rest)
         await self.control.open()
         self._begin()
+        self.spreading.post()
         self._chores = [
             asyncio.create_task(self._keep_house()),
             asyncio.create_task(self.inquiries.compare_clocks()),
+            asyncio.create_task(self.spreading.look_after_files()),
+            asyncio.create_task(self.spreading.ask_others()),
         ]
 
     def _connect(self) -> None:
@@ -138,6 +142,7 @@ class Assembly:
         self.transport = UdpTransport(
             options.name,
             self.credentials,
+            guard=self.trust,
             listen=options.listen
             or listen_at(options.name, known_addresses(self.deployment, options.addresses)),
             addresses=self._addresses(self.deployment),
@@ -168,7 +173,12 @@ class Assembly:
         self.view = View(self.node, self.clock.wall_ms)
         self.host.listeners.append(self.view.on_observation)
         self.inquiries = Inquiries(self)
-        self.questions = Questions(self.transport.send, self.inquiries.answer_peer, self.clock.monotonic_ms)
+        self.questions = Questions(self.transport.send, self._answer_peer, self.clock.monotonic_ms)
+        self.spreading = Spreading(self)
+        self.host.listeners.append(self.spreading.on_observation)
+        self.trust.counters = self.host.counters
+        self.trust.on_credentials.append(self._on_credentials)
+        self.trust.on_revoked.append(self._on_revoked)
         self.view.watchers.append(self.questions.tell_news)
         self.view.watchers.append(self._log_news)
         self.control = Control(self.options.data, self.inquiries.answer, self.inquiries.stream)
@@ -235,11 +245,29 @@ class Assembly:
         elif not self.devices.on_frame(sender, message):
             self.host.counters["dropped: a frame that cannot be read"] += 1
 
+    def _answer_peer(self, ask: str, about: str) -> bytes:
+        answer = self.spreading.answer_peer(ask, about)
+        return self.inquiries.answer_peer(ask, about) if answer is None else answer
+
+    def _on_credentials(self) -> None:
+        self.transport.take_credentials(self.credentials)
+        self.transport.end_refused()
+
+    def _on_revoked(self) -> None:
+        self.transport.end_refused()
+        if self.trust.is_revoked:
+            self.stop(self.trust.own_words())
+
+    @property
+    def credentials(self) -> Credentials:
+        """As they are now."""
+        return self.trust.credentials
+
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
-        dates = self.credentials.notes()
-        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble, *dates)))
+        keys = self.trust.trouble()
+        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble, *keys)))
 
     def _certain_wall_ms(self) -> float | None:
         """For dates of certificates; None: this node knows no time yet."""

@@ -2,7 +2,10 @@
 
     authority.key, authority.crt     made once, kept by the person who runs the deployment; works offline
     NAME.key, NAME.crt               per node; a node needs these two and authority.crt, nothing else
+    former.pem                       certificates that were replaced and are still valid: they can be revoked
+    revoked.crl                      which certificates count no more; see `revocation`
 
+While an authority is replaced, authority.crt holds several: the first one signs, all are trusted.
 Rules: keys are P-256, readable by their owner only, and refused otherwise. A node's name stands in its
 certificate as the URI `comesh:node:NAME`, and as a host name for clients of its HTTP interface. Dates are
 compared with the clock that the node gives, which may know no time yet: then signature and name are still
@@ -13,7 +16,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +33,10 @@ from comesh.core.ids import NodeId
 
 AUTHORITY: Final = "authority"
 """The name of the authority's files, which no node can have."""
+FORMER: Final = "former.pem"
+"""Certificates that were replaced and are still valid."""
+MOST_FORMER: Final = 64
+"""Of them, the latest."""
 AUTHORITY_DAYS: Final = 3650
 NODE_DAYS: Final = 730
 WARN_DAYS: Final = 30
@@ -48,6 +55,15 @@ _DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}")
 _URI: Final = "comesh:node:"
 _DATES: Final = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED, by the machine's clock: it is not asked."""
+
+_RENEW: Final = (
+    "make a new one with: comesh keys rotate {name}, and copy {name}.key and {name}.crt to the keys of this "
+    "node. It takes them without a restart"
+)
+_NEW_AUTHORITY: Final = (
+    "replace it, and then all certificates, beginning with: comesh keys rotate --authority"
+)
+_FINISH: Final = "drop it with: comesh keys rotate --authority --finish, once all nodes have new certificates"
 
 WallClock = Callable[[], float | None]
 """Milliseconds since 1970, or None as long as the node knows no time."""
@@ -73,8 +89,10 @@ class Issued:
         for path, _ in files:
             if path.exists() and not force:
                 raise CredentialsError(f"{path} exists already and is left as it is; --force replaces it")
+        if name != AUTHORITY:
+            _keep_former(directory, name)
         for path, content in files:
-            _write(path, content, 0o600 if path.suffix == ".key" else 0o644)
+            write_file(path, content, 0o600 if path.suffix == ".key" else 0o644)
 
 
 @dataclass(frozen=True)
@@ -91,8 +109,16 @@ class Authority:
         """Makes the directory and both files."""
         if not _DEPLOYMENT.fullmatch(name):
             raise CredentialsError(f"{name!r} cannot name a deployment; take letters, digits, space, . _ -")
-        key = ec.generate_private_key(ec.SECP256R1())
         own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} authority")])
+        made = Authority.make(own, days)
+        make_directory(directory)
+        _as_issued(made.key, made.certificate).write(directory, AUTHORITY, force=force)
+        return made
+
+    @staticmethod
+    def make(own: x509.Name, days: int) -> "Authority":
+        """A new one, in no file yet."""
+        key = ec.generate_private_key(ec.SECP256R1())
         begins, ends = _period(days)
         certificate = (
             _builder(own, own, key.public_key(), begins, ends)
@@ -101,14 +127,15 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())
         )
-        _make_directory(directory)
-        _as_issued(key, certificate).write(directory, AUTHORITY, force=force)
         return Authority(key, certificate)
 
     @staticmethod
     def load(directory: Path) -> "Authority":
         key, certificate = _read_pair(directory, AUTHORITY, "make it with: comesh keys init")
         return Authority(key, certificate)
+
+    def key_file(self) -> bytes:
+        return _as_issued(self.key, self.certificate).key
 
     def issue(self, name: str, days: int = NODE_DAYS) -> Issued:
         """For one node; not longer than the authority itself is valid."""
@@ -121,7 +148,9 @@ class Authority:
         begins, ends = _period(days)
         ends = min(ends, self.certificate.not_valid_after_utc)
         if ends <= begins + BACKDATED:
-            raise CredentialsError("the authority's certificate has expired; make a new one, and new nodes'")
+            raise CredentialsError(
+                "the authority's certificate has expired; make a new one with: comesh keys rotate --authority"
+            )
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         both = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
         names = [x509.UniformResourceIdentifier(_URI + name), x509.DNSName(name)]
@@ -145,58 +174,64 @@ class Credentials:
     name: NodeId
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
-    authority: x509.Certificate
+    authorities: tuple[x509.Certificate, ...]
+    """All that are trusted; the first one signs now."""
     wall_ms: WallClock = machine_clock
 
     @staticmethod
     def load(directory: Path, name: str, wall_ms: WallClock = machine_clock) -> "Credentials":
         """Refuses what no peer would accept, before anybody wonders why nobody answers."""
-        authority = read_certificate(directory / f"{AUTHORITY}.crt", "copy it from where it was made")
+        trusted = directory / f"{AUTHORITY}.crt"
+        authorities = read_certificates(trusted, "copy it from where it was made")
         key, certificate = _read_pair(directory, name, f"make it with: comesh keys node {name}")
         where = directory / f"{name}.crt"
         found = name_in(certificate)
         if found != name:
             raise CredentialsError(f"{where} is the certificate of {found or 'no node'}, not of {name}")
-        try:
-            certificate.verify_directly_issued_by(authority)
-        except (InvalidSignature, ValueError, TypeError):
+        signer = signer_of(certificate, authorities)
+        if signer is None:
             raise CredentialsError(
-                f"{where} is not signed by {directory / (AUTHORITY + '.crt')}; "
-                f"make it again with: comesh keys node {name} --force"
-            ) from None
-        for path, one in ((where, certificate), (directory / f"{AUTHORITY}.crt", authority)):
+                f"{where} is not signed by {trusted}; make it again with: comesh keys node {name} --force"
+            )
+        for path, one in ((where, certificate), (trusted, signer)):
             wrong = date_problem(one, wall_ms())
             if wrong:
                 raise CredentialsError(f"{path} {wrong}; make it again, or set this machine's clock")
-        return Credentials(NodeId(name), key, certificate, authority, wall_ms)
+        return Credentials(NodeId(name), key, certificate, authorities, wall_ms)
 
     @property
     def issued_ms(self) -> float:
-        """When the younger of both certificates was made: no clock is right that shows an earlier time."""
-        made = max(self.certificate.not_valid_before_utc, self.authority.not_valid_before_utc)
+        """When the youngest of all certificates was made: no clock is right that shows an earlier time."""
+        made = max(one.not_valid_before_utc for one in (self.certificate, *self.authorities))
         return made.timestamp() * 1000.0
 
     def notes(self) -> tuple[str, ...]:
         """What a person should do about dates, in time."""
+        found: list[str] = []
+        if signer_of(self.certificate, self.authorities[:1]) is None:
+            found.append(
+                f"this node's certificate is of the former authority; {_RENEW.format(name=self.name)}"
+            )
         wall_ms = self.wall_ms()
         if wall_ms is None:
-            return ()
-        again = f"make it again with: comesh keys node {self.name} --force, and start the node again"
-        found: list[str] = []
-        for whose, one in (("this node's certificate", self.certificate), ("the authority", self.authority)):
+            return tuple(found)
+        dated = [("this node's certificate", self.certificate, _RENEW.format(name=self.name))]
+        dated += [("the authority", one, _NEW_AUTHORITY) for one in self.authorities[:1]]
+        dated += [("the former authority", one, _FINISH) for one in self.authorities[1:]]
+        for whose, one, remedy in dated:
             wrong = date_problem(one, wall_ms)
             left_days = (one.not_valid_after_utc.timestamp() * 1000.0 - wall_ms) / 86_400_000.0
             if wrong:
-                found.append(f"{whose} {wrong}; {again}")
+                found.append(f"{whose} {wrong}; {remedy}")
             elif left_days < WARN_DAYS:
-                found.append(f"{whose} expires in {left_days:.0f} days; {again}")
+                found.append(f"{whose} expires in {left_days:.0f} days; {remedy}")
         return tuple(found)
 
     def with_clock(self, wall_ms: WallClock) -> "Credentials":
         return replace(self, wall_ms=wall_ms)
 
     def context(self) -> SSL.Context:
-        """For DTLS both ways: each side shows a certificate of this authority, or there is no session.
+        """For DTLS both ways: each side shows a certificate of these authorities, or there is no session.
 
         Nothing is resumed, so that every session checks the certificate again.
         """
@@ -208,7 +243,8 @@ class Credentials:
         store = context.get_cert_store()
         if store is None:
             raise CredentialsError("this OpenSSL keeps no certificates; install another build of it")
-        store.add_cert(crypto.X509.from_cryptography(self.authority))
+        for authority in self.authorities:
+            store.add_cert(crypto.X509.from_cryptography(authority))
         context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, self._accepts)
         context.set_verify_depth(1)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
@@ -234,6 +270,19 @@ def name_in(certificate: x509.Certificate) -> NodeId | None:
     return NodeId(found[0].removeprefix(_URI))
 
 
+def signer_of(
+    certificate: x509.Certificate, authorities: Iterable[x509.Certificate]
+) -> x509.Certificate | None:
+    """Who of them signed it; None: nobody."""
+    for authority in authorities:
+        try:
+            certificate.verify_directly_issued_by(authority)
+        except (InvalidSignature, ValueError, TypeError):
+            continue
+        return authority
+    return None
+
+
 def date_problem(certificate: x509.Certificate, wall_ms: float | None) -> str | None:
     if wall_ms is None:
         return None
@@ -253,18 +302,52 @@ def fingerprint(certificate: x509.Certificate) -> str:
 
 
 def read_certificate(path: Path, remedy: str) -> x509.Certificate:
-    content = _read(path, remedy)
+    """The first one of the file."""
+    return read_certificates(path, remedy)[0]
+
+
+def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
+    """All of the file; at least one."""
+    content = read_file(path, remedy)
     try:
-        return x509.load_pem_x509_certificate(content)
+        return tuple(x509.load_pem_x509_certificates(content))
     except ValueError:
         raise CredentialsError(f"{path} is not a certificate; {remedy}") from None
+
+
+def certificates_of(directory: Path, name: str) -> list[x509.Certificate]:
+    """All that are known to have been made for a node: the one in use, and former ones."""
+    paths = [directory / f"{name}.crt", directory / FORMER]
+    found = [one for path in paths if path.is_file() for one in read_certificates(path, "move it away")]
+    return [one for one in found if name_in(one) == name]
+
+
+def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
+    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)
+
+
+def _keep_former(directory: Path, name: str) -> None:
+    """A replaced certificate stays valid until it expires: who wants to revoke it needs its number."""
+    path, kept = directory / f"{name}.crt", directory / FORMER
+    if not path.is_file():
+        return
+    try:
+        replaced = read_certificates(path, "")
+    except CredentialsError:
+        return  # what is no certificate needs no revoking
+    former = read_certificates(kept, "move it away") if kept.is_file() else ()
+    now = datetime.now(UTC)
+    left = [one for one in (*former, *replaced) if one.not_valid_after_utc > now]
+    content = as_pem(left[-MOST_FORMER:])
+    if content:
+        write_file(kept, content, 0o644)
 
 
 def _read_pair(
     directory: Path, name: str, remedy: str
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     path = directory / f"{name}.key"
-    content = _read(path, remedy)
+    content = read_file(path, remedy)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise CredentialsError(f"{path} can be read by others; keep it to its owner with: chmod 600 {path}")
     try:
@@ -279,7 +362,7 @@ def _read_pair(
     return key, certificate
 
 
-def _read(path: Path, remedy: str) -> bytes:
+def read_file(path: Path, remedy: str) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(MOST_FILE_BYTES + 1)
@@ -292,7 +375,7 @@ def _read(path: Path, remedy: str) -> bytes:
     return content
 
 
-def _make_directory(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not any(directory.iterdir()):
@@ -301,7 +384,7 @@ def _make_directory(directory: Path) -> None:
         raise CredentialsError(f"{directory} cannot be used ({problem.strerror})") from None
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def write_file(path: Path, content: bytes, mode: int) -> None:
     """The whole file or nothing, and never readable by more than it should be."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:

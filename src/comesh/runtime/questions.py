@@ -47,6 +47,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
 
 
+def question(ask: str, about: str) -> bytes:
+    """One that no answer is waited for: its number is nobody's."""
+    return bytes([FIRST_BYTE]) + _encode(Question(0, ask, about))
+
+
 class Questions:
     def __init__(
         self,

@@ -19,12 +19,14 @@ from comesh.runtime.local_mesh import end_with_stdin
 from comesh.runtime.log import Log
 from comesh.runtime.options import NodeOptions, from_text
 from comesh.runtime.transport import TransportError
+from comesh.runtime.trust import RevokedError
 
 READY_LOOK_S: Final = 0.05
 COLLECT_AFTER: Final = (10_000, 20, 20)
 """Objects more than before that have Python look for garbage in cycles: there is little of it here."""
-WANTED, ENDED_ITSELF, COULD_NOT_RUN, BROKE = 0, 1, 2, 70
-"""A service manager starts it again after BROKE, and not after ENDED_ITSELF: another process has its name."""
+WANTED, ENDED_ITSELF, COULD_NOT_RUN, REVOKED, BROKE = 0, 1, 2, 3, 70
+"""A service manager starts it again after BROKE, and not after ENDED_ITSELF (another process has its name) or
+REVOKED (its certificate counts no more)."""
 
 
 class Api(Protocol):
@@ -46,6 +48,9 @@ def run(text: str) -> int:
     try:
         with closing(Log(options.name, options.log)) as log:
             code = asyncio.run(_run(options, log))
+    except RevokedError as wrong:
+        sys.stderr.write(f"comesh: {options.name}: {wrong}\n")
+        return REVOKED
     except (DocumentError, CredentialsError, JournalError, TransportError) as wrong:
         sys.stderr.write(f"comesh: {options.name}: {wrong}\n")
         return COULD_NOT_RUN
@@ -77,6 +82,8 @@ async def _run(options: NodeOptions, log: Log) -> int:
     await assembly.close()
     if assembly.host.broke:
         return BROKE
+    if assembly.trust.is_revoked:
+        return REVOKED
     return ENDED_ITSELF if assembly.why_stopped else WANTED
 
 

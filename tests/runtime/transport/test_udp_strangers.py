@@ -53,7 +53,7 @@ def test_no_certificate_is_refused() -> None:
     async def story() -> None:
         inbox = Inbox()
         own = credentials(ONE)
-        shown = WithoutCertificate(own.name, own.key, own.certificate, own.authority)
+        shown = WithoutCertificate(own.name, own.key, own.certificate, own.authorities)
         async with opened(make(TWO), inbox) as receiver, opened(make(ONE, shown=shown), Inbox()) as stranger:
             await refused(stranger, receiver, inbox)
 

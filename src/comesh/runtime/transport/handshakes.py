@@ -15,9 +15,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from cryptography import x509
+
 from comesh.runtime.credentials import Credentials, name_in
 from comesh.runtime.transport.addresses import AddressBook
 from comesh.runtime.transport.cookies import Cookies
+from comesh.runtime.transport.guard import Guard
 from comesh.runtime.transport.packets import (
     ID_BYTES,
     VERSION,
@@ -47,16 +50,20 @@ class Handshakes:
         book: AddressBook,
         counters: Counter[str],
         *,
+        guard: Guard,
         transmit: Callable[[Way, bytes], None],
         ready: Callable[[Peer, Session], None],
+        part: Callable[[Peer, Session, bytes], None],
     ) -> None:
         self._own = credentials.name
         self._context = credentials.context()
         self._settings = settings
         self._book = book
         self._counters = counters
+        self._guard = guard
         self._transmit = transmit
         self._ready = ready
+        self._part = part
         self.sockets: list[socket.socket] = []
         self.sessions = Sessions(self._own, settings, counters, self._on_used)
         self._attempts: dict[bytes, Peer] = {}
@@ -72,6 +79,10 @@ class Handshakes:
     def clear(self) -> None:
         self._attempts.clear()
         self.sessions.clear()
+
+    def take_credentials(self, credentials: Credentials) -> None:
+        """New handshakes are made with these; sessions go on."""
+        self._context = credentials.context()
 
     # Beginning a session ourselves
 
@@ -281,12 +292,37 @@ class Handshakes:
         if peer is None:
             self.sessions.remove(session)
             return
+        why = self._guard.why_refused(certificate) if certificate is not None else ""
+        if certificate is not None and why:
+            self._counters["handshakes refused by the guard"] += 1
+            self._part_with(peer, session, certificate, why)
+            self._give_up(session, peer.why, now_ms)
+            return
         self._counters["sessions established"] += 1
         if session.initiated:
             session.flight = []
             session.confirmed = True
             self._end(peer)
         self.sessions.add_established(peer, session, now_ms)
+
+    def end_refused(self) -> None:
+        """End all sessions with those who are refused from now on."""
+        for session in list(self.sessions.by_id.values()):
+            certificate = session.certificate() if session.established_ms else None
+            why = self._guard.why_refused(certificate) if certificate is not None else ""
+            if certificate is not None and why:
+                self._counters["sessions ended by the guard"] += 1
+                self._part_with(session.peer, session, certificate, why)
+                self.sessions.remove(session)
+
+    def _part_with(self, peer: Peer, session: Session, certificate: x509.Certificate, why: str) -> None:
+        """It proved who it is, so it may know why; nothing that it says is read any more."""
+        at = shown(session.way.address)
+        self._part(peer, session, self._guard.farewell(peer.name, certificate, at, why))
+        if peer.last_way is not None and peer.last_way.address == session.way.address:
+            peer.last_way = None
+        if peer.session is None or peer.session is session:
+            peer.why = f"{at} {why}"
 
     def _on_used(self, peer: Peer, session: Session) -> None:
         """The peer's sessions now have this one in front: what we begin at the same time may be needless."""

@@ -34,10 +34,11 @@ from comesh.runtime.transport.frames import (
     joined,
     separated,
 )
+from comesh.runtime.transport.guard import Guard, NobodyRefused
 from comesh.runtime.transport.handshakes import Handshakes
 from comesh.runtime.transport.long_messages import LongMessages
 from comesh.runtime.transport.packets import DATA, DATA_HEADER_BYTES, RECORD_HEADER_BYTES, decode
-from comesh.runtime.transport.peer import Peer, PeerStatus
+from comesh.runtime.transport.peer import Peer, PeerStatus, shown
 from comesh.runtime.transport.session import Address, Session, Way
 from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, MOST_READS, TransportSettings
 
@@ -50,6 +51,7 @@ _TOGETHER_MS: Final = 0.1
 """A datagram that came so soon after the last was done with is not alone. Only then more than one is looked
 for: looking in vain costs a call of the system."""
 _DEFAULTS: Final = TransportSettings()
+_NOBODY_REFUSED: Final = NobodyRefused()
 
 
 class UdpTransport:
@@ -61,6 +63,7 @@ class UdpTransport:
         listen: Sequence[Endpoint],
         addresses: Mapping[NodeId, Sequence[Endpoint]],
         settings: TransportSettings = _DEFAULTS,
+        guard: Guard = _NOBODY_REFUSED,
     ) -> None:
         if credentials.name != own:
             raise TransportError(f"the credentials are those of {credentials.name}, and this is {own}")
@@ -70,7 +73,14 @@ class UdpTransport:
         self._counters: Counter[str] = Counter()
         self._book = AddressBook(addresses)
         self._handshakes = Handshakes(
-            credentials, settings, self._book, self._counters, transmit=self._transmit, ready=self._on_ready
+            credentials,
+            settings,
+            self._book,
+            self._counters,
+            guard=guard,
+            transmit=self._transmit,
+            ready=self._on_ready,
+            part=self._part,
         )
         self._sessions = self._handshakes.sessions
         self._by_id = self._sessions.by_id
@@ -108,6 +118,11 @@ class UdpTransport:
             raise TransportError("the transport is not open")
         return [one.getsockname()[1] for one in self._sockets]
 
+    @property
+    def listens(self) -> tuple[str, ...]:
+        """As addresses, once open."""
+        return tuple(shown(one.getsockname()) for one in self._sockets)
+
     def peers(self) -> dict[NodeId, PeerStatus]:
         return {name: peer.status() for name, peer in self._peers.items()}
 
@@ -123,6 +138,14 @@ class UdpTransport:
         elif peer.attempt is not None:
             peer.attempt.next_knock_ms = 0.0
         self._hurry()
+
+    def take_credentials(self, credentials: Credentials) -> None:
+        """For handshakes from now on; existing sessions go on until they are re-keyed."""
+        self._handshakes.take_credentials(credentials)
+
+    def end_refused(self) -> None:
+        """The guard refuses others than before: sessions with them end now."""
+        self._handshakes.end_refused()
 
     async def open(self, deliver: Deliver, rest: Rest = no_rest) -> None:
         if self._sockets:
@@ -256,6 +279,11 @@ class UdpTransport:
         if not session.unanswered_ms:
             session.unanswered_ms = self._clock_ms()
         self._transmit(session.way, datagram)
+
+    def _part(self, peer: Peer, session: Session, message: bytes) -> None:
+        """Said once by a session that ends; whether it comes is not known."""
+        if message and len(message) <= MOST_ALONE_BYTES:
+            self._seal(peer, session, bytes((ALONE,)) + message)
 
     def _transmit(self, way: Way, datagram: bytes) -> None:
         try:

@@ -1,0 +1,135 @@
+"""How lists of revoked certificates come to all nodes, from whichever node a person gave one to.
+
+Who has a new list posts a notice, which gossip brings to everybody: the list's digest, nothing else. Who does
+not have that list asks other nodes for newer ones than its own, and looks at the signature of what comes. Now
+and then it asks without a notice, too: so a notice that somebody spoils costs time, and hides nothing. A node
+that is refused because it is revoked is told the list that says so.
+"""
+
+import asyncio
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from comesh.core.effects import NoticeLearned, Observation
+from comesh.core.events import NoticePosted
+from comesh.core.ids import NodeId
+from comesh.runtime.questions import question
+
+if TYPE_CHECKING:
+    from comesh.runtime.assembly import Assembly
+
+KEY: Final = "revoked/"
+"""Of notices; the digest of a list follows."""
+ASK: Final = "revoked"
+TELL: Final = "you are revoked"
+ASKED_AT_ONCE: Final = 3
+LOOK_S: Final = 1.0
+"""How often files are looked at."""
+AGAIN_S: Final = 1.0
+"""Between questions for a list that a notice tells of."""
+SWEEP_S: Final = 60.0
+"""How often others are asked although no notice tells of a list."""
+MOST_WANTED: Final = 64
+"""Digests of lists that are known of and not there."""
+MOST_ASKED_ROUNDS: Final = 100
+"""For one notice: then nobody who answers has it."""
+
+_Numbers = dict[str, int]
+
+
+class Spreading:
+    def __init__(self, assembly: "Assembly") -> None:
+        self._assembly = assembly
+        self._trust = assembly.trust
+        self._wanted: dict[str, int] = {}
+        """Digests of lists that notices tell of, and how often they were asked for."""
+        self._news = asyncio.Event()
+        self._next = 0
+        self._trust.on_revoked.append(self.post)
+        self._trust.last_words = lambda proof: question(TELL, base64.b64encode(proof.der).decode())
+
+    def post(self) -> None:
+        """Tell everybody which lists there are."""
+        for one in self._trust.revocations.lists:
+            self._assembly.host.give(NoticePosted(key=KEY + one.digest, version=one.number, value=b""))
+
+    def on_observation(self, told: Observation) -> None:
+        if isinstance(told, NoticeLearned) and told.key.startswith(KEY):
+            digest = told.key.removeprefix(KEY)
+            if digest not in self._held() and len(self._wanted) < MOST_WANTED:
+                self._wanted[digest] = 0
+                self._news.set()
+
+    def _held(self) -> set[str]:
+        return {one.digest for one in self._trust.revocations.lists}
+
+    # -- questions of other nodes ------------------------------------------------------------------------
+
+    def answer_peer(self, ask: str, about: str) -> bytes | None:
+        """None: it is no question of these."""
+        if ask == ASK:
+            return self._newer(about)
+        if ask == TELL:
+            self._on_told(about)
+            return b""
+        return None
+
+    def _newer(self, about: str) -> bytes:
+        """The lists that are newer than those with these numbers."""
+        try:
+            numbers = msgspec.json.decode(about, type=_Numbers)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return b""
+        return msgspec.msgpack.encode([one.der for one in self._trust.newer_than(numbers)])
+
+    def _on_told(self, about: str) -> None:
+        """Another node refuses this one, and shows why."""
+        try:
+            self._trust.take(base64.b64decode(about, validate=True))
+        except (binascii.Error, ValueError):
+            self._trust.counters["revocation lists refused: cannot be read"] += 1
+
+    # -- for ever ----------------------------------------------------------------------------------------
+
+    async def look_after_files(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._trust.look()
+
+    async def ask_others(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(AGAIN_S if self._wanted else SWEEP_S):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            await self._ask()
+            held = self._held()
+            self._wanted = {
+                digest: rounds + 1
+                for digest, rounds in self._wanted.items()
+                if digest not in held and rounds < MOST_ASKED_ROUNDS
+            }
+
+    async def _ask(self) -> None:
+        own = self._assembly.node.id
+        others = [node for node in self._assembly.node.membership.living if node != own]
+        if not others:
+            return
+        asked: list[NodeId] = []
+        for _ in range(min(ASKED_AT_ONCE, len(others))):
+            self._next = (self._next + 1) % len(others)
+            asked.append(others[self._next])
+        numbers = {one.authority: one.number for one in self._trust.revocations.lists}
+        answers = await self._assembly.questions.ask(asked, ASK, msgspec.json.encode(numbers).decode())
+        for answer in filter(None, answers.values()):
+            try:
+                lists = msgspec.msgpack.decode(answer, type=list[bytes])
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                continue
+            for der in lists:
+                self._trust.take(der)
