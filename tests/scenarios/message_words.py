@@ -30,11 +30,11 @@ from comesh.core.work_messages import (
     FenceAsked,
     Fenced,
     Fire,
-    Fired,
     LockAnswer,
     LockRequest,
     LockState,
     NotLeader,
+    Ordered,
     Release,
     Released,
     RunQuery,
@@ -147,7 +147,7 @@ def _of_runs(body: Work, runs: RunNames) -> str:
             return f"{body.device}: {', '.join(str(one.sequence) for one in body.events)}"
         case Fire():
             return f"{body.routine} (request {body.request})"
-        case Fired():
+        case Ordered():
             return f"not: {body.why_not}"
         case NotLeader():
             return f"of {body.group}; ask {body.leader or 'somebody else'}"

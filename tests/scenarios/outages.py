@@ -93,7 +93,7 @@ def _executing(record: Record) -> bool:
 
 
 def _outage(wanted: Wanted, *, strict: bool = False, seed: int = 1) -> Stage:
-    settings = msgspec.structs.replace(CALM, strict=strict, cold_wait_ms=3000.0)
+    settings = msgspec.structs.replace(CALM, strict=strict, cold_wait_ms=6700.0)
     stage = Stage(lights("evening", "lamp"), settings=settings, seed=seed, journal=True)
     stage.after(wanted, lambda: stage.crash(*NODES))
     stage.fire("evening")

@@ -42,8 +42,8 @@ from comesh.core.records import Entry, HandoffRecord, Record
 from comesh.core.work_messages import (
     EventsSeen,
     Fire,
-    Fired,
     Letter,
+    Ordered,
     Reading,
     Seen,
     Watch,
@@ -216,7 +216,7 @@ class Telling:
         body = letter.body
         if DEPLOYMENT in (letter.to, letter.sender) or isinstance(body, _HIDDEN_WORK):
             return
-        if isinstance(body, Fired) and body.run is not None:
+        if isinstance(body, Ordered) and body.run is not None:
             return
         sender = letter.sender or ("a person" if isinstance(body, Fire) else "a node")
         text = f"{sender} to {letter.to or 'who asked'}: {work_words(body, self.runs)}"

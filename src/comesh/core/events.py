@@ -8,6 +8,7 @@ from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId, RoutineId
 from comesh.core.journal import Image
 from comesh.core.messages import Message
 from comesh.core.values import Value
+from comesh.core.work_messages import Wish
 
 
 class Timer(NamedTuple):
@@ -91,6 +92,16 @@ class FireAsked(Event, frozen=True):
 
     routine: RoutineId
     request: str
+    by: str = ""
+
+
+class OrderAsked(Event, frozen=True):
+    """A person wants something of a group. The same request id is carried out once."""
+
+    group: GroupId
+    request: str
+    by: str
+    wish: Wish
 
 
 class ApplyAsked(Event, frozen=True):
@@ -99,6 +110,8 @@ class ApplyAsked(Event, frozen=True):
     base: int
     text: str
     request: str
+    by: str = ""
+    why: str = ""
 
 
 class RecoverAsked(Event, frozen=True):
@@ -106,6 +119,7 @@ class RecoverAsked(Event, frozen=True):
     it has. Unsafe if that is not so: what others accepted is then lost, and they may act on it."""
 
     group: GroupId
+    by: str = ""
 
 
 class NoticePosted(Event, frozen=True):

@@ -15,6 +15,7 @@ from comesh.core.events import (
     LeaveAsked,
     MessageReceived,
     NoticePosted,
+    OrderAsked,
     RecoverAsked,
     Started,
     TimerFired,
@@ -39,6 +40,7 @@ AnyEvent = (
     | LeaveAsked
     | FireAsked
     | ApplyAsked
+    | OrderAsked
     | JournalFailed
     | JournalMended
     | RecoverAsked
@@ -128,7 +130,14 @@ class Node:
                 self.membership.on_leave(step)
             case Started():
                 self.membership.on_started(event, step)
-            case DeviceAnswered() | DeviceReported() | FireAsked() | ApplyAsked() | RecoverAsked():
+            case (
+                DeviceAnswered()
+                | DeviceReported()
+                | FireAsked()
+                | OrderAsked()
+                | ApplyAsked()
+                | RecoverAsked()
+            ):
                 pass  # nothing here waits for it
             case JournalFailed() | JournalMended():
                 pass  # membership works without a journal
@@ -160,6 +169,8 @@ class Node:
                 groups.post_office.on_fire(event, step)
             case ApplyAsked():
                 groups.post_office.on_apply(event, step)
+            case OrderAsked():
+                groups.post_office.on_order(event, step)
             case Started():
                 self.membership.on_started(event, step)
                 groups.on_started(event, step)

@@ -53,6 +53,63 @@ class DocumentRecord(_Record, frozen=True, tag=3):
         return "document"
 
 
+class VersionRecord(_Record, frozen=True, tag=8):
+    """In the group `deployment`: who applied a version, and when."""
+
+    version: Counter
+    by: str
+    at_ms: float
+    why: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"version/{self.version}"
+
+
+# -- orders of people --------------------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    PAUSED = "paused"
+    """A routine does not fire. Of nothing: no routine of the group does."""
+    MAINTAINED = "maintained"
+    """A device is commanded by hand only, and what it senses reaches no routine."""
+    BREAKING = "breaking"
+    """The run that holds a device is to be stopped, so that it gives the device back."""
+
+
+class Standing(_Record, frozen=True, tag=9):
+    """An order that stands until it is lifted or carried out."""
+
+    kind: Kind
+    of: str
+    """A routine or a device; empty: all of the group."""
+    by: str
+    at_ms: float
+    run: RunId | None = None
+    """The holder whose lock is broken."""
+
+    @property
+    def key(self) -> str:
+        return standing_key(self.kind, self.of)
+
+
+class AuditRecord(_Record, frozen=True, tag=10):
+    """Who did what in this group. A later one takes the place of the oldest."""
+
+    slot: Counter
+    number: Counter
+    at_ms: float
+    by: str
+    what: str
+    request: str
+    run: RunId | None = None
+
+    @property
+    def key(self) -> str:
+        return f"audit/{self.slot}"
+
+
 # -- devices -----------------------------------------------------------------------------------------------
 
 
@@ -267,9 +324,24 @@ class Gone(_Record, frozen=True, tag=7):
         return self.gone
 
 
-Record = GroupRecord | HandoffRecord | DocumentRecord | DeviceRecord | RoutineRecord | RunRecord | Gone
+Record = (
+    GroupRecord
+    | HandoffRecord
+    | DocumentRecord
+    | DeviceRecord
+    | RoutineRecord
+    | RunRecord
+    | Gone
+    | VersionRecord
+    | Standing
+    | AuditRecord
+)
 Entry = tuple[Record, ...]
 """What one update carries: one record per key."""
+
+
+def standing_key(kind: Kind, of: str) -> str:
+    return f"{kind.value}/{of}"
 
 
 def device_key(device: DeviceId) -> str:

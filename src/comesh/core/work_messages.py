@@ -161,11 +161,13 @@ class CommandState(_Body, frozen=True, tag=23):
 
 
 class Wound(_Body, frozen=True, tag=24):
-    """An older run waits for this device: give it back, unless you are executing."""
+    """An older run waits for this device: give it back, unless you are executing. stop: a person wants the
+    lock broken: the run fails, also if it executes, and so gives all of its devices back."""
 
     run: RunId
     attempt: Counter
     device: DeviceId
+    stop: str = ""
 
 
 class RunQuery(_Body, frozen=True, tag=25):
@@ -202,16 +204,93 @@ class SequencedEvent(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fire(_Body, frozen=True, tag=28):
-    """By hand. The same request id fires once. Answered by Fired."""
+    """By hand. The same request id fires once. Answered by Ordered."""
 
     routine: RoutineId
     request: str
+    by: str = ""
+
+
+# -- orders of people --------------------------------------------------------------------------------------
+
+
+class _Wish(msgspec.Struct, frozen=True, array_like=True):
+    """Base of all wishes."""
+
+
+class Pause(_Wish, frozen=True, tag=1):
+    """It does not fire any more, and its live run fails before its next command. None: no routine of the
+    group does, and all of its runs fail."""
+
+    routine: RoutineId | None
+
+
+class Resume(_Wish, frozen=True, tag=2):
+    routine: RoutineId | None
+
+
+class Maintain(_Wish, frozen=True, tag=3):
+    """Routines neither command the device nor hear of it; people command it."""
+
+    device: DeviceId
+
+
+class Restore(_Wish, frozen=True, tag=4):
+    """The maintenance is over."""
+
+    device: DeviceId
+
+
+class BreakLock(_Wish, frozen=True, tag=5):
+    """The run that holds the device is stopped first; it is granted to others once that is known."""
+
+    device: DeviceId
+    run: RunId | None = None
+    """The holder that is meant; None: whoever it is."""
+
+
+class SetDevice(_Wish, frozen=True, tag=6):
+    """A command by hand: a run of one step, through the lock like any other."""
+
+    device: DeviceId
+    command: str
+    argument: Value | None
+    timeout_ms: float
+    idempotent: bool
+    expects: dict[str, Value] | None
+
+
+class Remember(_Wish, frozen=True, tag=7):
+    """Something that was done by other means, for the audit log."""
+
+    what: str
+
+
+class Reach(_Wish, frozen=True, tag=8):
+    """Answered once the group works by this deployment version; it hands off early for that."""
+
+    version: Counter
+
+
+Wish = Pause | Resume | Maintain | Restore | BreakLock | SetDevice | Remember | Reach
+
+
+class Order(_Body, frozen=True, tag=29):
+    """What a person wants of a group. The same request is carried out once. Answered by Ordered."""
+
+    request: str
+    by: str
+    at_ms: float
+    """By the wall clock of the node that was asked."""
+    wish: Wish
 
 
 # -- to whoever asked, and about the group itself ----------------------------------------------------------
 
 
-class Fired(_Body, frozen=True, tag=40):
+class Ordered(_Body, frozen=True, tag=40):
+    """What a person wanted is committed, or why it is not done. run: the one that it fired."""
+
     request: str
     run: RunId | None
     why_not: str = ""
@@ -231,6 +310,8 @@ class Apply(_Body, frozen=True, tag=43):
     base: Counter
     text: str
     request: str
+    by: str = ""
+    why: str = ""
 
 
 class Applied(_Body, frozen=True, tag=44):
@@ -241,11 +322,30 @@ class Applied(_Body, frozen=True, tag=44):
 
 ToDevices = LockRequest | Release | FenceAsked | Command | Watch | Seen | EventsSeen | RunState
 ToRoutines = LockState | Released | Fenced | CommandState | Wound | RunQuery | Reading | DeviceEvents | Fire
-Work = ToDevices | ToRoutines | Fired | NotLeader | Apply | Applied
+Work = ToDevices | ToRoutines | Order | Ordered | NotLeader | Apply | Applied
 Asking = (
-    LockRequest | Release | FenceAsked | Command | Watch | RunQuery | Reading | DeviceEvents | Fire | Apply
+    LockRequest
+    | Release
+    | FenceAsked
+    | Command
+    | Watch
+    | RunQuery
+    | Reading
+    | DeviceEvents
+    | Fire
+    | Order
+    | Apply
 )
 """What is repeated until it is answered."""
+
+
+def part_for(body: Work) -> str:
+    """The part of a served group that a letter is for."""
+    if isinstance(body, ToDevices):
+        return "devices"
+    if isinstance(body, Order):
+        return "orders"
+    return "deployment" if isinstance(body, Apply) else "routines"
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):

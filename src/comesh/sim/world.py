@@ -41,15 +41,17 @@ from comesh.core.events import (
     JournalMended,
     LeaveAsked,
     MessageReceived,
+    OrderAsked,
     Started,
     Timer,
     TimerFired,
 )
-from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.journal import JournalRecord
 from comesh.core.messages import Datagram, Message, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.core.streams import stream
+from comesh.core.work_messages import Wish
 from comesh.drivers.virtual.devices import DeviceSpec, VirtualDevices
 from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.device_events import DeviceEvents
@@ -293,7 +295,11 @@ class World:
         """Ask a node for this document as the version after base; False if it does not run."""
         return self._asked(node, ApplyAsked(base=base, text=text, request=request))
 
-    def _asked(self, name: str, event: FireAsked | ApplyAsked) -> bool:
+    def order(self, group: GroupId, wish: Wish, request: str, node: NodeId, by: str = "ann") -> bool:
+        """Ask a node for something of a group, as a person would; False if it does not run."""
+        return self._asked(node, OrderAsked(group=group, request=request, by=by, wish=wish))
+
+    def _asked(self, name: str, event: FireAsked | ApplyAsked | OrderAsked) -> bool:
         process = self.machines[name].process
         if process is not None:
             self.give(process, event)

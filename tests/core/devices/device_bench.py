@@ -135,6 +135,9 @@ class _Surroundings:
         self._bench.probed.append(device)
         return self._bench.can_probe
 
+    def notice(self, key: str) -> None:
+        return None
+
     def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
         self._bench.notices.append((key, version, value))
 

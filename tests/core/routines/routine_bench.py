@@ -144,6 +144,9 @@ class Around:
     def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
         raise AssertionError("routines probe no devices")
 
+    def notice(self, key: str) -> None:
+        return None
+
     def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
         raise AssertionError("routines post no notices")
 

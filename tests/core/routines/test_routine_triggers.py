@@ -11,8 +11,8 @@ from comesh.core.work_messages import (
     DeviceEvents,
     EventsSeen,
     Fire,
-    Fired,
     LockRequest,
+    Ordered,
     Reading,
     Seen,
     SequencedEvent,
@@ -314,14 +314,14 @@ def test_a_request_fires_once() -> None:
     bench.hear(Fire(R, "q1"))
     bench.new_leader()
     bench.hear(Fire(R, "q1"))
-    assert bench.take(Fired) == [(SOMEBODY, Fired("q1", bench.run().run))]
+    assert bench.take(Ordered) == [(SOMEBODY, Ordered("q1", bench.run().run))]
     assert firings(bench) == 1
 
 
 def test_an_unknown_routine_is_answered() -> None:
     bench = Bench(program(routine("b1")))
     bench.hear(Fire(RoutineId("nix"), "q1"))
-    assert bench.take(Fired) == [(SOMEBODY, Fired("q1", None, "c1 has no routine nix"))]
+    assert bench.take(Ordered) == [(SOMEBODY, Ordered("q1", None, "c1 has no routine nix"))]
 
 
 def test_by_hand_does_not_mind_the_cooldown() -> None:
@@ -338,7 +338,7 @@ def test_firings_wait_for_the_live_run_up_to_a_bound() -> None:
     bench = Bench(program(routine("b1", when=is_true("b2"))))
     for number in range(MOST_WAITING + 2):
         bench.hear(Fire(R, f"q{number}"))
-    answers = [body for _, body in bench.take(Fired)]
+    answers = [body for _, body in bench.take(Ordered)]
     assert [body.run is None for body in answers] == [False] * (MOST_WAITING + 1) + [True]
     assert "wait already" in answers[-1].why_not
     assert len(bench.routine().waiting) == MOST_WAITING
@@ -358,6 +358,6 @@ def test_stamps_of_runs_rise() -> None:
     bench.hear(Fire(R, "q1"))
     bench.new_leader()
     bench.hear(Fire(R, "q2"))
-    one, other = (body.run for _, body in bench.take(Fired)), bench.routine().requests
+    one, other = (body.run for _, body in bench.take(Ordered)), bench.routine().requests
     assert [run.stamp for run in one if run] == [Stamp(1, Ballot(1, 0), 1)]
     assert other[0][1] < other[1][1]

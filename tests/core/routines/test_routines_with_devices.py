@@ -275,6 +275,9 @@ class Leader:
     def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
         return False
 
+    def notice(self, key: str) -> None:
+        return None
+
     def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
         pass
 

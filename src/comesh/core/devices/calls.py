@@ -11,6 +11,7 @@ Rules:
   are read back when nothing can land any more; what is not shown then is unknown;
 - each command has a stamp of its own, higher than all before. A device that fences refuses lower ones, so
   that its word on the latest is the last one on all;
+- a device in maintenance is commanded by hand only; all else fails, untried;
 - a run that commands a later step knows what came of the earlier ones: they are not repeated;
 - nothing is refused without a lease: who leads by now may have granted it;
 - a call that never left ends with its run; one that left stays in the record until nothing of it can land.
@@ -23,6 +24,7 @@ from comesh.core.devices.locks import Locks
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
 from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.orders.standing import is_by_hand, maintained
 from comesh.core.records import Call, DeviceRecord, Hold, Outcome
 from comesh.core.stamps import Fence, RunId
 from comesh.core.step import Step
@@ -115,16 +117,22 @@ class Calls:
         known = _find(record, (command.device, command.run, command.attempt, command.step))
         calls = record.calls
         if known is None:
-            calls = (*(_passed(call, command) for call in calls), self._call(command))
-        if known is None or hold != record.hold:
+            call = self._call(command)
+            calls = (*(_passed(call, command) for call in calls), call)
+            if call.landed:
+                known = call
+            else:
+                key = _key(command.device, call)
+                self._serving.then(lambda step: self._may_leave(key, step))
+        if calls is not record.calls or hold != record.hold:
             self._cluster.put(replace(record, hold=hold, calls=calls))
-        if known is None:
-            key = _key(command.device, calls[-1])
-            self._serving.then(lambda step: self._may_leave(key, step))
-        else:
+        if known is not None:
             self._answer(command, StepState(known.step, known.outcome, known.detail), letter, sender)
 
     def _call(self, command: Command) -> Call:
+        """Its intent; or, of a device in maintenance, that it was not tried."""
+        order = None if is_by_hand(command.run) else maintained(self._serving, command.device)
+        not_tried = None if order is None else Outcome.FAILED
         return Call(
             run=command.run,
             attempt=command.attempt,
@@ -135,6 +143,9 @@ class Calls:
             flight_ms=self._cluster.flight_ms(command.device),
             idempotent=command.idempotent,
             expects=command.expects,
+            outcome=not_tried,
+            detail="" if order is None else f"in maintenance by {order.by}",
+            landed=order is not None,
         )
 
     def _answer(self, command: Command, state: StepState, letter: Letter, sender: NodeId) -> None:

@@ -26,7 +26,8 @@ from comesh.core.devices.lock_queue import (
     waiter_of,
 )
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.records import Call, DeviceRecord, Hold, Waiter
+from comesh.core.orders.standing import standing
+from comesh.core.records import Call, DeviceRecord, Hold, Kind, Standing, Waiter
 from comesh.core.stamps import FIRST_ERA, RunId
 from comesh.core.step import Step
 from comesh.core.strategies import Strategy
@@ -208,13 +209,26 @@ class Locks:
                 wounded.times = 0
                 self._send_wound(device, record.hold, wounded, step)
 
+    def break_hold(self, device: DeviceId, step: Step) -> None:
+        """A person wants the holder stopped: it is told at once, whatever it was told before."""
+        self._wounded.pop(device, None)
+        self.advance(device, step)
+
+    def _breaking(self, record: DeviceRecord) -> Standing | None:
+        """The order to break the lock of this holder; that of a former one is carried out."""
+        order = standing(self._serving, Kind.BREAKING, record.device)
+        if order is not None and (record.hold is None or record.hold.run != order.run):
+            self._serving.drop(order.key)
+            return None
+        return order
+
     def _wound(self, record: DeviceRecord, step: Step) -> None:
         device, hold = record.device, record.hold
+        breaking = self._breaking(record)
         if (
             hold is None
-            or not record.queue
             or not self._cluster.is_settled(record)
-            or not to_wound(record, by_age=self._by_age)
+            or not (breaking or to_wound(record, by_age=self._by_age))
         ):
             if self._wounded.pop(device, None) is not None:
                 self._cluster.cancel_timer("wound", device, step)
@@ -227,7 +241,10 @@ class Locks:
     def _send_wound(self, device: DeviceId, hold: Hold, wounded: _Wounded, step: Step) -> None:
         home = self._cluster.home(hold)
         if home is not None:
-            self._serving.mail(home, Wound(hold.run, hold.attempt, device))
+            record = self._cluster.find(device)
+            order = None if record is None else self._breaking(record)
+            stop = "" if order is None else order.by
+            self._serving.mail(home, Wound(hold.run, hold.attempt, device, stop))
         self._cluster.set_timer("wound", device, self._cluster.resend_ms(wounded.times), step)
 
     # -- runs that are not heard of ----------------------------------------------------------------------

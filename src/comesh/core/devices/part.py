@@ -12,6 +12,7 @@ from comesh.core.devices.sensing import Sensing
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     Command,
@@ -51,6 +52,22 @@ class Devices:
     def sensed(self, device: DeviceId) -> Sensed | None:
         """What is known of a device right now, for people."""
         return self._sensing.get(device)
+
+    def has(self, device: DeviceId) -> bool:
+        return self._cluster.knows(device)
+
+    def holder(self, device: DeviceId) -> RunId | None:
+        record = self._cluster.find(device)
+        return None if record is None or record.hold is None else record.hold.run
+
+    def break_lock(self, device: DeviceId, step: Step) -> None:
+        """The order stands: have the holder stopped."""
+        self._locks.break_hold(device, step)
+        self._locks.tell_grants()
+
+    def restore(self, device: DeviceId, step: Step) -> None:
+        """Its maintenance is over: routines hear how it is now."""
+        self._sensing.tell(device, step)
 
     def begin(self, step: Step) -> None:
         self._cluster.drop_removed()

@@ -3,11 +3,13 @@
 A reading that changed again before it was seen, or could be told, replaces the one before. The own group is
 told once: that mail cannot be lost. A device that was not heard since serving began has nothing to tell:
 whoever asks with `Watch` is left without an answer, which is repeated, and not told that the device is down.
+So is everybody while the device is in maintenance: routines keep what they were told before.
 """
 
 from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.sensed import Sensed
 from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.orders.standing import maintained
 from comesh.core.stamps import Stamp
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, Reading, Seen
@@ -31,6 +33,8 @@ class Readings:
 
     def change(self, sensed: Sensed, step: Step) -> None:
         """Its readings or status are others now."""
+        if maintained(self._serving, sensed.device) is not None:
+            return
         sensed.version = version = self._serving.stamp()
         reading = _reading(sensed, version)
         for group in sensed.watchers:
@@ -43,7 +47,7 @@ class Readings:
                 unseen.sensed[sensed.device] = sensed
 
     def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
-        if sensed.version is not None:
+        if sensed.version is not None and maintained(self._serving, sensed.device) is None:
             self._serving.answer(letter, sender, _reading(sensed, sensed.version))
 
     def on_seen(self, seen: Seen, group: GroupId | None, step: Step) -> None:

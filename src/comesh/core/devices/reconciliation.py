@@ -17,6 +17,7 @@ from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.lock_queue import marks
 from comesh.core.devices.sensing import Sensing
 from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.orders.standing import longest_command_ms
 from comesh.core.records import DeviceRecord, Hold, Status
 from comesh.core.step import Step
 from comesh.core.work_messages import RunQuery, RunState
@@ -110,9 +111,7 @@ class Reconciliation:
         """How long from now a command of before the outage may still land. Whoever lost power has waited for
         cold_wait_ms already, unless an operator did not let it."""
         settings = self._serving.settings
-        longest_ms = self._serving.program.longest_ms.get(device)
-        if longest_ms is None:
-            return 0.0
+        longest_ms = longest_command_ms(self._serving.program, device)
         landing_ms = (longest_ms + self._cluster.flight_ms(device)) * (1.0 + 2 * settings.drift)
         return max(0.0, landing_ms + settings.lease_ms - settings.cold_wait_ms)
 

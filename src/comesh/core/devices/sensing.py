@@ -57,6 +57,12 @@ class Sensing:
     def get(self, device: DeviceId) -> Sensed | None:
         return self._sensed.get(device)
 
+    def tell(self, device: DeviceId, step: Step) -> None:
+        """Routines hear again how it is, if that is known."""
+        sensed = self._sensed.get(device)
+        if sensed is not None and (sensed.up or self._is_down(sensed)):
+            self._readings.change(sensed, step)
+
     # -- time --------------------------------------------------------------------------------------------
 
     def on_tick(self, step: Step) -> None:

@@ -46,12 +46,13 @@ from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, DocumentKept, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
 from comesh.core.messages import Notice
+from comesh.core.orders import Orders
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
 from comesh.core.routines import Routines
 from comesh.core.stamps import OPENING
 from comesh.core.step import Step
-from comesh.core.work_messages import Apply, Letter, ToDevices
+from comesh.core.work_messages import Letter, part_for
 
 MOST_ROUNDS: Final = 10_000
 """A step that does not settle within so many rounds is a bug, not work."""
@@ -272,14 +273,7 @@ class Groups:
 
     def hand_over(self, serving: Serving, letter: Letter, sender: NodeId, step: Step) -> None:
         """A letter reaches the part that it is for."""
-        match letter.body:
-            case Apply():
-                name = "deployment"
-            case body if isinstance(body, ToDevices):
-                name = "devices"
-            case _:
-                name = "routines"
-        part = serving.parts.get(name)
+        part = serving.parts.get(part_for(letter.body))
         if part is not None:
             part.on_letter(letter, sender, step)
 
@@ -400,9 +394,11 @@ class Groups:
         )
         if config.group == DEPLOYMENT:
             serving.parts["deployment"] = Deployments(serving, self.versions)
+            serving.parts["orders"] = Orders(serving, None, None)
         else:
-            serving.parts["devices"] = Devices(serving)
-            serving.parts["routines"] = Routines(serving)
+            devices, routines = Devices(serving), Routines(serving)
+            orders = Orders(serving, devices, routines)
+            serving.parts |= {"orders": orders, "devices": devices, "routines": routines}
         self._servings[config.group] = serving
         # Not now: were this step's writes to fail, nothing of it happened, and nobody may have heard of it.
         step.set_timer(Timer("group", "list", config.group), 0.0)

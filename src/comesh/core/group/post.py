@@ -13,7 +13,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Final
 
 from comesh.core.effects import Answered, Refused
-from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, Timer
+from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
 from comesh.core.group.finder import Finder, Sent
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
@@ -25,9 +25,11 @@ from comesh.core.work_messages import (
     DocumentAsked,
     DocumentGiven,
     Fire,
-    Fired,
     Letter,
     NotLeader,
+    Order,
+    Ordered,
+    Reach,
 )
 
 if TYPE_CHECKING:
@@ -132,8 +134,8 @@ class Post:
         match letter.body:
             case NotLeader() as answer:
                 self._on_not_leader(answer, step)
-            case Fired() as fired:
-                self._close(fired.request, Answered(fired.request, fired.run, None, fired.why_not), step)
+            case Ordered() as done:
+                self._close(done.request, Answered(done.request, done.run, None, done.why_not), step)
             case Applied() as applied:
                 self._close(
                     applied.request, Answered(applied.request, None, applied.version, applied.why_not), step
@@ -179,18 +181,27 @@ class Post:
             why = f"there is no routine {event.routine}"
             step.observe(Answered(event.request, None, None, why))
             return
-        self._open(event.request, group, Fire(event.routine, event.request), step)
+        self._open(event.request, group, Fire(event.routine, event.request, event.by), step)
 
     def on_apply(self, event: ApplyAsked, step: Step) -> None:
-        self._open(event.request, DEPLOYMENT, Apply(event.base, event.text, event.request), step)
+        body = Apply(event.base, event.text, event.request, event.by, event.why)
+        self._open(event.request, DEPLOYMENT, body, step)
 
-    def _open(self, request: str, group: GroupId, body: Fire | Apply, step: Step) -> None:
+    def on_order(self, event: OrderAsked, step: Step) -> None:
+        order = Order(event.request, event.by, step.wall_ms, event.wish)
+        # A group that is asked by a newer version than its own hands off, and its successor answers.
+        version = event.wish.version if isinstance(event.wish, Reach) else 0
+        self._open(event.request, event.group, order, step, version)
+
+    def _open(
+        self, request: str, group: GroupId, body: Fire | Apply | Order, step: Step, version: int = 0
+    ) -> None:
         groups = self._groups
         if len(self._requests) >= MOST_REQUESTS:
             step.observe(Answered(request, None, None, f"{MOST_REQUESTS} requests wait already"))
             return
-        # By the oldest version: a person's request must not be told to come later.
-        letter = Letter(group, None, None, 0, body)
+        # Else by the oldest version: a person's request must not be told to come later.
+        letter = Letter(group, None, None, version, body)
         wait_ms = groups.versions.newest.settings.request_resend_ms
         self._requests[request] = _Request(request, letter, step.now_ms, wait_ms)
         self.post(letter, None, step)

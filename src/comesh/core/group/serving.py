@@ -20,6 +20,7 @@ from comesh.core.effects import Effect, Observation
 from comesh.core.events import DeviceAnswered, DeviceReported, Timer
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.messages import Notice
 from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, Gone, GroupRecord, Record
 from comesh.core.stamps import Ballot, Era, Fence, Stamp
@@ -51,6 +52,8 @@ class Surroundings(Protocol):
         False: there is nobody to ask."""
 
     def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None: ...
+
+    def notice(self, key: str) -> Notice | None: ...
 
     def learn_document(self, version: int, text: str, step: Step) -> None:
         """A deployment version is committed: adopt it, and let everybody know."""
@@ -136,6 +139,10 @@ class Serving:
         """Stage a record; the entry of this step carries it."""
         self._records[record.key] = record
         self._staged[record.key] = record
+
+    def prove(self) -> None:
+        """Stage what is there already: what is said in this step is said by who still leads after it."""
+        self.put(self.group_record)
 
     def drop(self, key: str) -> None:
         if self._records.pop(key, None) is not None:

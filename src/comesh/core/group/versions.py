@@ -10,8 +10,9 @@ from collections.abc import Callable
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
 from comesh.core.ids import GroupId, NodeId
+from comesh.core.orders.audit import remember
 from comesh.core.program import Program
-from comesh.core.records import DocumentRecord
+from comesh.core.records import DocumentRecord, VersionRecord
 from comesh.core.step import Step
 from comesh.core.work_messages import Applied, Apply, Letter
 
@@ -104,6 +105,10 @@ class Deployments:
             return
         applied = DocumentRecord(current + 1, body.text, body.request)
         serving.put(applied)
+        serving.put(VersionRecord(applied.version, body.by, step.wall_ms, body.why))
+        serving.drop(f"version/{applied.version - KEPT_TEXTS}")
+        what = f"apply version {applied.version}"
+        remember(serving, step.wall_ms, body.by, what, request=body.request)
         self._announce(applied)
         serving.answer(letter, sender, Applied(body.request, current + 1))
 

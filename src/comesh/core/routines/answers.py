@@ -135,6 +135,8 @@ class Answers:
         run = self._live(body.run)
         if run is None or body.attempt < run.attempt:
             self._free(letter, body.run, body.attempt, (body.device,))
+        elif body.stop:
+            self._runs.stop_run(run, f"{body.stop} broke its lock of {body.device}", step)
         elif self._gives_back(run):
             trace(self._serving, run.run, "wounded", f"{body.device}, attempt {run.attempt}")
             rest = run.strategy is Strategy.OPTIMISTIC

@@ -12,6 +12,7 @@ from comesh.core.routines.answers import Answers
 from comesh.core.routines.errands import RESEND, Errands
 from comesh.core.routines.runs import REST, Runs
 from comesh.core.routines.triggers import Triggers
+from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     CommandState,
@@ -23,6 +24,7 @@ from comesh.core.work_messages import (
     Reading,
     Released,
     RunQuery,
+    SetDevice,
     Wound,
 )
 
@@ -78,6 +80,14 @@ class Routines:
 
     def on_reached(self, group: GroupId, step: Step) -> None:
         self._errands.on_reached(group, step)
+
+    def stop(self, routine: RoutineId | None, why: str, step: Step) -> None:
+        """What the routine runs, or all routines of the group do, ends; what waits does not start."""
+        self._runs.stop(routine, why, step)
+
+    def command_by_hand(self, wish: SetDevice, by: str, step: Step) -> tuple[RunId | None, str]:
+        """The run that commands the device; or why there is none."""
+        return self._runs.command_by_hand(wish, by, step)
 
     @property
     def busy(self) -> bool:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.orders.standing import by_hand
 from comesh.core.program import RoutineProgram
 from comesh.core.records import (
     Ended,
@@ -47,7 +48,8 @@ from comesh.core.routines.locks import (
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
-from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release, SetDevice
 
 MOST_WAITING = 8
 """Firings of one routine that wait for its live run to end."""
@@ -85,6 +87,28 @@ class Runs:
             self._start(routine, firing, step)
         return run
 
+    def command_by_hand(self, wish: SetDevice, by: str, step: Step) -> tuple[RunId | None, str]:
+        """A run of one step, of a routine that no document has: like one that was removed, it ends and leaves
+        nothing. None: and why not."""
+        routine = by_hand(wish.device)
+        live = live_run(self.serving, routine)
+        if live is not None:
+            return None, f"{live.run} commands {wish.device} by hand already; wait for its end"
+        run = RunId(routine, 0, self.serving.stamp())
+        only = RunStep(
+            device=wish.device,
+            group=self.serving.group,
+            command=wish.command,
+            argument=wish.argument,
+            timeout_ms=wish.timeout_ms,
+            idempotent=wish.idempotent,
+            expects=wish.expects,
+        )
+        why = f"by hand, {by}"
+        trace(self.serving, run, "fired", why)
+        self._begin_run(Firing(run, step.wall_ms, why), Strategy.SEQUENTIAL, (only,), step)
+        return run, ""
+
     def _start(self, routine: RoutineProgram, firing: Firing, step: Step) -> None:
         program = self.serving.program
         steps = tuple(
@@ -101,13 +125,16 @@ class Runs:
             )
             for one in routine.steps
         )
+        self._begin_run(firing, routine.strategy, steps, step)
+
+    def _begin_run(self, firing: Firing, strategy: Strategy, steps: tuple[RunStep, ...], step: Step) -> None:
         run = RunRecord(
             run=firing.run,
             stage=Stage.ACQUIRING_LOCKS,
             attempt=1,
             fired_ms=firing.fired_ms,
             why=firing.why,
-            strategy=routine.strategy,
+            strategy=strategy,
             steps=steps,
             era=self.serving.era,
         )
@@ -186,6 +213,22 @@ class Runs:
         if devices is None:
             devices = maybe_asked(run, self.serving.settings)
         self.advance(self._become_releasing(run, reason, devices), step)
+
+    def stop(self, routine: RoutineId | None, why: str, step: Step) -> None:
+        """End what the routine runs, and what waits for that; None: of all routines."""
+        for record in self.serving.all(RoutineRecord):
+            if record.waiting and routine in (None, record.routine):
+                for firing in record.waiting:
+                    trace(self.serving, firing.run, "dropped", why)
+                self.serving.put(replace(record, waiting=()))
+        for run in self.serving.all(RunRecord):
+            if routine in (None, run.run.routine):
+                self.stop_run(run, why, step)
+
+    def stop_run(self, run: RunRecord, why: str, step: Step) -> None:
+        """It commands nothing more, and gives back all that it can ever have asked for."""
+        if run.stage is not Stage.RELEASING_LOCKS:
+            self.fail(replace(run, era=self.serving.era), step, why, devices=list(groups_of(run)))
 
     def give_back(
         self,

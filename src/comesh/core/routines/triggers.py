@@ -19,15 +19,18 @@ from msgspec.structs import replace
 
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.orders.audit import remember
+from comesh.core.orders.standing import paused
 from comesh.core.program import Predicate, ReadingName, RoutineProgram
 from comesh.core.records import RoutineRecord
 from comesh.core.routines.errands import PART, Errands
 from comesh.core.routines.ledger import new_run, routine_record, trace
 from comesh.core.routines.readings import Readings
 from comesh.core.routines.runs import MOST_WAITING, Runs
+from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.values import Value
-from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, Fired, Letter, Reading
+from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, Letter, Ordered, Reading
 
 MOMENT, FOR, SCHEDULE = "moment", "for", "schedule"
 MOMENT_MS = 1000.0
@@ -157,6 +160,11 @@ class Triggers:
         return ", ".join(f"{one}.{reading}={values.get((one, reading))}" for one, reading in names)
 
     def _fire(self, routine: RoutineProgram, why: str, step: Step) -> None:
+        order = paused(self._serving, routine.id)
+        if order is not None:
+            run = new_run(self._serving, routine)
+            trace(self._serving, run, "ignored", f"{why}; paused by {order.by}")
+            return
         record = routine_record(self._serving, routine)
         left_ms = record.cooldown_until_ms - step.wall_ms
         if left_ms > 0:
@@ -214,14 +222,28 @@ class Triggers:
         routine = self._routines.get(body.routine)
         if routine is None:
             why_not = f"{self._serving.group} has no routine {body.routine}"
-            self._serving.answer(letter, sender, Fired(body.request, None, why_not))
+            self._serving.answer(letter, sender, Ordered(body.request, None, why_not))
             return
         run = dict(routine_record(self._serving, routine).requests).get(body.request)
-        if run is None:
-            run = self._runs.fire(routine, f"by hand, {body.request}", step)
-            if run is not None:
-                record = routine_record(self._serving, routine)
-                requests = (*record.requests, (body.request, run))[-MOST_REQUESTS:]
-                self._serving.put(replace(record, requests=requests))
-        why_not = "" if run is not None else f"{MOST_WAITING} firings wait already"
-        self._serving.answer(letter, sender, Fired(body.request, run, why_not))
+        order = paused(self._serving, routine.id)
+        why_not = ""
+        if run is None and order is not None:
+            why_not = f"paused by {order.by}"
+        elif run is None:
+            run = self._fire_by_hand(routine, body, step)
+            why_not = "" if run is not None else f"{MOST_WAITING} firings wait already"
+        if why_not:
+            self._serving.prove()
+        self._serving.answer(letter, sender, Ordered(body.request, run, why_not))
+
+    def _fire_by_hand(self, routine: RoutineProgram, body: Fire, step: Step) -> RunId | None:
+        run = self._runs.fire(routine, f"by hand, {body.by or body.request}", step)
+        if run is not None:
+            record = routine_record(self._serving, routine)
+            requests = (*record.requests, (body.request, run))[-MOST_REQUESTS:]
+            self._serving.put(replace(record, requests=requests))
+            if body.by:
+                remember(
+                    self._serving, step.wall_ms, body.by, f"fire {routine.id}", request=body.request, run=run
+                )
+        return run

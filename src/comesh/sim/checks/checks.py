@@ -18,6 +18,7 @@ from comesh.sim.checks.elections import Elections, Unfounded, nothing
 from comesh.sim.checks.history import Histories
 from comesh.sim.checks.lives import Lives, RunsSince, always
 from comesh.sim.checks.locks import Locks
+from comesh.sim.checks.orders import Orders
 from comesh.sim.checks.progress import Progress
 from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.runs import Runs
@@ -61,7 +62,7 @@ class Checks:
         self.histories = Histories(
             self,
             self.proposals,
-            (self.runs, self.locks),
+            (self.runs, self.locks, Orders(self)),
             genesis=genesis,
             runs_since=runs_since,
             lacking=lacking,

@@ -11,6 +11,7 @@ from comesh.core.effects import Committed, LeaderChanged
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.records import (
+    AuditRecord,
     DeviceRecord,
     DocumentRecord,
     Gone,
@@ -19,6 +20,8 @@ from comesh.core.records import (
     Record,
     RoutineRecord,
     RunRecord,
+    Standing,
+    VersionRecord,
 )
 from comesh.core.stamps import RunId
 from comesh.drivers.virtual.devices import Acted
@@ -101,6 +104,8 @@ def _concerns(record: Record, runs: Collection[RunId], devices: Collection[Devic
         case RoutineRecord():
             ended = record.ended is not None and record.ended.run in runs
             return ended or any(firing.run in runs for firing in record.waiting)
+        case Standing():
+            return record.of in devices or record.run in runs or any(record.of == run.routine for run in runs)
         case Gone():
             return any(record.gone == "run/" + run.routine for run in runs)
         case _:
@@ -130,8 +135,12 @@ def _record(record: Record) -> str:
             return f"handoff to {name_of(record.successor)}"
         case GroupRecord():
             return f"era {record.era.config}:{record.era.ballot}"
-        case DocumentRecord():
+        case DocumentRecord() | VersionRecord():
             return f"deployment version {record.version}"
+        case Standing():
+            return f"{record.kind} {record.of or 'all'}, by {record.by}"
+        case AuditRecord():
+            return f"{record.by}: {record.what}"
         case Gone():
             return f"{record.gone} is gone"
 

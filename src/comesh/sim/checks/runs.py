@@ -8,8 +8,9 @@ ending. The end is in the routine's record; where one entry ends several, or the
 their traces, which come right after the commit: within the instant in virtual time, and within `instant_ms`
 where the steps of several processes overlap.
 
-What fires is committed with it: an instant, an event's mark, a request. A firing that none of them explains,
-or a second one by the same, is one too many. A clause becomes true at most once within one entry.
+What fires is committed with it: an instant, an event's mark, a request, a person's order. A firing that none
+of them explains, or a second one by the same, is one too many. A clause becomes true at most once within one
+entry.
 """
 
 from collections import OrderedDict
@@ -18,7 +19,17 @@ from typing import Final
 
 from comesh.core.effects import RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.records import DeviceRecord, Record, RoutineRecord, RunRecord, Stage, routine_key, run_key
+from comesh.core.orders.standing import is_by_hand
+from comesh.core.records import (
+    AuditRecord,
+    DeviceRecord,
+    Record,
+    RoutineRecord,
+    RunRecord,
+    Stage,
+    routine_key,
+    run_key,
+)
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.sim.checks.history import Change, State
@@ -87,6 +98,8 @@ class Runs:
                     self._stop(before.run, group)
             if isinstance(after, RunRecord):
                 begun.append(after)
+            elif isinstance(after, AuditRecord) and after.run is not None and is_by_hand(after.run):
+                causes[after.run.routine] = 1
             elif isinstance(after, DeviceRecord):
                 self._test_token(at_ms, group, before if isinstance(before, DeviceRecord) else None, after)
         for run in left:
@@ -251,8 +264,8 @@ class Runs:
         if routine is None and (released or not state.told):
             self._end(run)  # its routine was removed: nothing is left that could remember its end
         elif not state.told and isinstance(live, RunRecord) and left is not None and left.stage is None:
-            # Waiting firings leave past a live run only when their routine was removed, and who dropped them
-            # did not live to tell it.
+            # Waiting firings leave past a live run only when their routine was removed or paused, and who
+            # dropped them did not live to tell it.
             self._end(run)
             self.untold += 1
         else:

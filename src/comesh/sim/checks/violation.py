@@ -21,6 +21,7 @@ class Promise(StrEnum):
     NO_STRAY = "6 no stray command"
     FIRED_ONCE = "fired once"
     QUORUM = "committed by a quorum"
+    ORDERS = "orders are kept"
 
 
 class Violation(msgspec.Struct, frozen=True):

@@ -1,0 +1,42 @@
+"""Orders that stand: what devices and routines look up before they act."""
+
+from typing import Final
+
+from comesh.core.group.serving import Serving
+from comesh.core.ids import DeviceId, RoutineId
+from comesh.core.program import Program
+from comesh.core.records import Kind, Standing, standing_key
+from comesh.core.stamps import RunId
+
+ALL: Final = ""
+BY_HAND: Final = "set/"
+"""How the routines of commands by hand are called, followed by the device. No document can name one so."""
+
+BY_HAND_MS: Final = 5000.0
+"""How long a command by hand may take, if no routine has a longer one for that device."""
+
+
+def standing(serving: Serving, kind: Kind, of: str) -> Standing | None:
+    return serving.get(standing_key(kind, of), Standing)
+
+
+def paused(serving: Serving, routine: RoutineId) -> Standing | None:
+    """Why a routine does not fire, if it is paused or all of its group are."""
+    return standing(serving, Kind.PAUSED, ALL) or standing(serving, Kind.PAUSED, routine)
+
+
+def maintained(serving: Serving, device: DeviceId) -> Standing | None:
+    return standing(serving, Kind.MAINTAINED, device)
+
+
+def by_hand(device: DeviceId) -> RoutineId:
+    return RoutineId(BY_HAND + device)
+
+
+def longest_command_ms(program: Program, device: DeviceId) -> float:
+    """How long a command to a device may take at most."""
+    return max(program.longest_ms.get(device, 0.0), BY_HAND_MS)
+
+
+def is_by_hand(run: RunId) -> bool:
+    return run.routine.startswith(BY_HAND)

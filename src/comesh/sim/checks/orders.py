@@ -1,0 +1,84 @@
+"""What people ordered is kept, as the committed history shows it.
+
+- No run of a paused routine begins, or executes after the entry that paused it.
+- No routine's command to a device in maintenance is let go: its intent is never committed as open.
+- A request is carried out once in its group, as long as the audit log remembers it.
+"""
+
+from comesh.core.ids import GroupId
+from comesh.core.orders.standing import ALL, is_by_hand
+from comesh.core.records import (
+    AuditRecord,
+    DeviceRecord,
+    Kind,
+    Record,
+    RunRecord,
+    Stage,
+    Standing,
+    standing_key,
+)
+from comesh.core.stamps import RunId
+from comesh.sim.checks.history import Change, State
+from comesh.sim.checks.violation import Promise, Verdicts
+
+
+class Orders:
+    def __init__(self, verdicts: Verdicts) -> None:
+        self._verdicts = verdicts
+
+    def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
+        for _, before, after in changes:
+            match after:
+                case RunRecord():
+                    self._on_run(at_ms, before, after, state)
+                case DeviceRecord():
+                    self._on_device(at_ms, before, after, state)
+                case AuditRecord():
+                    self._on_audit(at_ms, group, after, state)
+                case Standing(kind=Kind.PAUSED):
+                    self._on_paused(at_ms, after, state)
+                case _:
+                    pass
+
+    def on_state(
+        self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
+    ) -> list[RunId]:
+        """What is lost with a loss may be ordered again."""
+        return []
+
+    def _on_run(self, at_ms: float, before: Record | None, run: RunRecord, state: State) -> None:
+        begins = not isinstance(before, RunRecord) or before.run != run.run
+        if is_by_hand(run.run) or not (begins or run.stage is Stage.EXECUTING):
+            return
+        for of in (ALL, run.run.routine):
+            order = state.records.get(standing_key(Kind.PAUSED, of))
+            if isinstance(order, Standing):
+                what = f"{run.run} goes on, but its routine was paused by {order.by}"
+                self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run.run,))
+
+    def _on_paused(self, at_ms: float, order: Standing, state: State) -> None:
+        for record in state.records.values():
+            if (
+                isinstance(record, RunRecord)
+                and record.stage is not Stage.RELEASING_LOCKS
+                and order.of in (ALL, record.run.routine)
+            ):
+                what = f"{record.run} goes on past the pause by {order.by}"
+                self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(record.run,))
+
+    def _on_device(self, at_ms: float, before: Record | None, device: DeviceRecord, state: State) -> None:
+        if standing_key(Kind.MAINTAINED, device.device) not in state.records:
+            return
+        known = before.calls if isinstance(before, DeviceRecord) else ()
+        old = {(call.run, call.attempt, call.step) for call in known}
+        for call in device.calls:
+            new = (call.run, call.attempt, call.step) not in old
+            if new and call.outcome is None and not is_by_hand(call.run):
+                what = f"{call.run} commands {device.device}, which is in maintenance"
+                self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(call.run,), devices=(device.device,))
+
+    def _on_audit(self, at_ms: float, group: GroupId, entry: AuditRecord, state: State) -> None:
+        for other in state.records.values():
+            if isinstance(other, AuditRecord) and other != entry and other.request == entry.request:
+                what = f"{entry.request!r} of {entry.by} was carried out twice: {entry.what}"
+                self._verdicts.broken(Promise.ORDERS, at_ms, what, group=group)
