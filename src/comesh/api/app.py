@@ -17,6 +17,7 @@ from comesh.api.endpoints import Endpoint, as_text, endpoints
 from comesh.api.errors import HEADERS, RefusedError, as_error, as_json
 from comesh.api.events import Events
 from comesh.api.firing import Firing
+from comesh.api.invitations import Invitations
 from comesh.api.limits import ANSWER_S, MOST_HEADER_BYTES
 from comesh.api.metrics import CONTENT_TYPE, Metrics
 from comesh.api.openapi import document
@@ -41,6 +42,7 @@ class App:
             events_lost=lambda: self.events.lost,
         )
         table = endpoints(Reading(assembly), Firing(assembly), self.events)
+        table += Invitations(assembly).endpoints()
         table += [
             Endpoint(
                 name="metrics",

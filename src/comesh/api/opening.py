@@ -77,15 +77,25 @@ class Api:
             return
         try:
             files = certificate(options)
-            server: Server = _server().Server(self._assembly, options.api, files and _tls(*files))
+            tls = None if files is None else _tls(*files)
+            server: Server = _server().Server(self._assembly, options.api, tls)
             await server.open()
             self._server = server
+            if files is not None and options.api_cert == OWN_CERTIFICATE:
+                self._assembly.trust.on_credentials.append(lambda: self._renew(tls, *files))
         except CannotOpenError as wrong:
             log.error(str(wrong))
         except OSError as wrong:
             host, port = options.api
             why = f"cannot listen on {host}:{port} ({wrong.strerror})"
             log.error(f"no HTTP interface: {why}; choose another address with --api")
+
+    def _renew(self, tls: Any, cert: Path, key: Path) -> None:
+        """The node has new keys: who connects from now on sees them."""
+        try:
+            _load(tls, cert, key)
+        except CannotOpenError as wrong:
+            self._assembly.log.error(str(wrong))
 
     async def close(self) -> None:
         if self._server is not None:
@@ -119,6 +129,12 @@ def _tls(cert: Path, key: Path) -> Any:
     ssl = import_module("ssl")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, cert, key)
+    return context
+
+
+def _load(context: Any, cert: Path, key: Path) -> None:
+    ssl = import_module("ssl")
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as wrong:
@@ -126,4 +142,3 @@ def _tls(cert: Path, key: Path) -> Any:
             f"no HTTP interface: {cert} and {key} cannot be used ({wrong.strerror or wrong}); both are PEM "
             "files, and the key has no password"
         ) from None
-    return context

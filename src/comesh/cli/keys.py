@@ -1,41 +1,47 @@
-"""`comesh keys init|node|show|token|tokens`: who is who in a deployment, as files. No network is needed."""
+"""`comesh keys`: who is who in a deployment, as files. Only `invite` needs a network.
+
+`init`, `node` and `show` are here; `revoking`, `rotating`, `inviting` and `tokens` have the others."""
 
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 import typer
+from cryptography import x509
 from rich.table import Table
 
+from comesh.cli.inviting import bundle, invite
+from comesh.cli.key_options import DEFAULT_DIRECTORY, Days, Force, Keys, keys_option
+from comesh.cli.revoking import replace, revoke_keys
+from comesh.cli.rotating import rotate_keys
 from comesh.cli.terminal import Exit, err, fail, number, out, plain, print_json
 from comesh.cli.tokens import token, tokens
 from comesh.runtime.credentials import (
     AUTHORITY,
     AUTHORITY_DAYS,
+    BACKDATED,
+    FORMER,
     NODE_DAYS,
     WARN_DAYS,
     Authority,
     CredentialsError,
     fingerprint,
     name_in,
-    read_certificate,
+    read_certificates,
 )
-
-DEFAULT_DIRECTORY: Final = Path("keys")
+from comesh.runtime.keyring import revoked_of, trusted
+from comesh.runtime.revocation import FILE, Revocations
 
 keys = typer.Typer(
     name="keys",
-    help="Make and show keys and certificates of nodes, and tokens for their HTTP interface.",
+    help="Make, show, revoke and rotate keys and certificates of nodes; tokens for their HTTP interface.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-keys.command("token")(token)
-keys.command("tokens")(tokens)
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -44,10 +50,16 @@ class Shown(msgspec.Struct, frozen=True):
     who: str
     file: str
     fingerprint: str
+    made: str
     valid_from: str
+    """A day before it was made, for machines whose clocks are behind."""
     valid_to: str
     days_left: int
     has_key: bool
+    state: str
+    """in use; former: replaced, and still valid; revoked; expired"""
+    revoked: str | None
+    """Since when."""
 
 
 @keys.command("init")
@@ -64,14 +76,14 @@ def init(
         fail(str(problem))
     out.print(f"wrote {directory / AUTHORITY}.key and {directory / AUTHORITY}.crt")
     out.print("next: make the keys of your nodes with")
-    out.print(f"  comesh keys node NAME...{_option(directory)}")
+    out.print(f"  comesh keys node NAME...{keys_option(directory)}")
 
 
 @keys.command("node")
 def node(
     names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
-    directory: Annotated[Path, typer.Option("--keys", metavar="DIR")] = DEFAULT_DIRECTORY,
-    days: Annotated[int, typer.Option("--days", help="How long they are valid.")] = NODE_DAYS,
+    directory: Keys = DEFAULT_DIRECTORY,
+    days: Days = NODE_DAYS,
     force: Force = False,
 ) -> None:
     """Make a key and a certificate for each node, signed by the authority."""
@@ -91,11 +103,11 @@ def show(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", show_default="keys")] = DEFAULT_DIRECTORY,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """List who has a certificate here, and until when. Exit code 1 if one has expired."""
+    """List who has a certificate here, until when, and which are revoked. Exit code 1 if one has expired."""
     if not directory.is_dir():
         fail(f"{directory} is no directory; make one with: comesh keys init{_argument(directory)}")
     try:
-        shown = [_shown(path) for path in sorted(directory.glob("*.crt"))]
+        shown = _all_shown(directory)
     except CredentialsError as problem:
         fail(str(problem))
     if not shown:
@@ -108,55 +120,83 @@ def show(
     else:
         _print(shown)
     _warn(directory, shown)
-    raise typer.Exit(int(Exit.NO if any(one.days_left < 0 for one in shown) else Exit.OK))
+    expired = any(one.state == "expired" for one in shown)
+    raise typer.Exit(int(Exit.NO if expired else Exit.OK))
 
 
-def _shown(path: Path) -> Shown:
-    certificate = read_certificate(path, "move it away")
+def _all_shown(directory: Path) -> list[Shown]:
+    """Those in use first, then those that were replaced."""
+    has_lists = (directory / FILE).exists()
+    authorities = trusted(directory) if has_lists else ()
+    revocations = revoked_of(directory) if has_lists else Revocations()
+    found: list[Shown] = []
+    paths = [*sorted(directory.glob("*.crt")), *sorted((directory / FORMER).glob("*.pem"))]
+    for path in paths:
+        for number_in_file, one in enumerate(read_certificates(path, "move it away")):
+            since = revocations.since(one, authorities)
+            former = path.suffix == ".pem" or number_in_file > 0
+            found.append(_shown(path.relative_to(directory), one, since, path, former=former))
+    return found
+
+
+def _shown(
+    file: Path, certificate: x509.Certificate, revoked: datetime | None, path: Path, *, former: bool
+) -> Shown:
     name = name_in(certificate)
     left = certificate.not_valid_after_utc - datetime.now(UTC)
+    state = "former" if former else "expired" if left.days < 0 else "in use"
     return Shown(
         who=f"node {name}" if name else certificate.subject.rfc4514_string().removeprefix("CN="),
-        file=path.name,
+        file=str(file),
         fingerprint=fingerprint(certificate),
+        made=f"{certificate.not_valid_before_utc + BACKDATED:%Y-%m-%d}",
         valid_from=f"{certificate.not_valid_before_utc:%Y-%m-%d}",
         valid_to=f"{certificate.not_valid_after_utc:%Y-%m-%d}",
         days_left=left.days,
-        has_key=path.with_suffix(".key").exists(),
+        has_key=not former and path.with_suffix(".key").exists(),
+        state="revoked" if revoked is not None else state,
+        revoked=None if revoked is None else f"{revoked:%Y-%m-%d}",
     )
 
 
 def _print(shown: list[Shown]) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("who", "valid from", "to", "days left", "key here", "fingerprint"):
+    for heading in ("who", "made", "valid to", "days", "state", "key", "fingerprint"):
         table.add_column(heading, no_wrap=True)
     for one in shown:
         style = "red" if one.days_left < 0 else "yellow" if one.days_left < WARN_DAYS else ""
+        since = f" {one.revoked}" if one.revoked else ""
         table.add_row(
             plain(one.who),
-            one.valid_from,
+            one.made,
             one.valid_to,
             plain(str(one.days_left), style),
+            plain(one.state + since, "red" if one.state == "revoked" else ""),
             "yes" if one.has_key else "no",
-            one.fingerprint[:16],
+            one.fingerprint[:12],
         )
     out.print(table)
 
 
 def _warn(directory: Path, shown: list[Shown]) -> None:
     for one in shown:
-        if one.days_left < 0:
+        if one.state == "expired":
             err.print(f"warning: {one.file} has expired")
-        elif one.days_left < WARN_DAYS:
+        elif one.state == "in use" and one.days_left < WARN_DAYS:
             err.print(f"warning: {one.file} expires in {number(one.days_left, 'day')}")
     for path in sorted(directory.glob("*.key")):
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             err.print(f"warning: {path} can be read by others; keep it to its owner with: chmod 600 {path}")
 
 
-def _option(directory: Path) -> str:
-    return "" if directory == DEFAULT_DIRECTORY else f" --keys {directory}"
-
-
 def _argument(directory: Path) -> str:
     return "" if directory == DEFAULT_DIRECTORY else f" {directory}"
+
+
+keys.command("revoke")(revoke_keys)
+keys.command("replace")(replace)
+keys.command("rotate")(rotate_keys)
+keys.command("bundle")(bundle)
+keys.command("invite")(invite)
+keys.command("token")(token)
+keys.command("tokens")(tokens)

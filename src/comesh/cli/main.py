@@ -30,6 +30,7 @@ COMMANDS = (
     "trace",
     "watch",
     "keys",
+    "join",
     "service",
     "sim",
     "fuzz",

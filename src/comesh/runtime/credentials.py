@@ -2,7 +2,7 @@
 
     authority.key, authority.crt     made once, kept by the person who runs the deployment; works offline
     NAME.key, NAME.crt               per node; a node needs these two and authority.crt, nothing else
-    former.pem                       certificates that were replaced and are still valid: they can be revoked
+    former/NAME.pem                  certificates that were replaced and are still valid: they can be revoked
     revoked.crl                      which certificates count no more; see `revocation`
 
 While an authority is replaced, authority.crt holds several: the first one signs, all are trusted.
@@ -33,10 +33,10 @@ from comesh.core.ids import NodeId
 
 AUTHORITY: Final = "authority"
 """The name of the authority's files, which no node can have."""
-FORMER: Final = "former.pem"
-"""Certificates that were replaced and are still valid."""
+FORMER: Final = "former"
+"""The directory of certificates that were replaced and are still valid."""
 MOST_FORMER: Final = 64
-"""Of them, the latest."""
+"""Of one node, the latest: they fit a file."""
 AUTHORITY_DAYS: Final = 3650
 NODE_DAYS: Final = 730
 WARN_DAYS: Final = 30
@@ -317,7 +317,7 @@ def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
 
 def certificates_of(directory: Path, name: str) -> list[x509.Certificate]:
     """All that are known to have been made for a node: the one in use, and former ones."""
-    paths = [directory / f"{name}.crt", directory / FORMER]
+    paths = [directory / f"{name}.crt", directory / FORMER / f"{name}.pem"]
     found = [one for path in paths if path.is_file() for one in read_certificates(path, "move it away")]
     return [one for one in found if name_in(one) == name]
 
@@ -328,7 +328,7 @@ def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
 
 def _keep_former(directory: Path, name: str) -> None:
     """A replaced certificate stays valid until it expires: who wants to revoke it needs its number."""
-    path, kept = directory / f"{name}.crt", directory / FORMER
+    path, kept = directory / f"{name}.crt", directory / FORMER / f"{name}.pem"
     if not path.is_file():
         return
     try:
@@ -338,15 +338,23 @@ def _keep_former(directory: Path, name: str) -> None:
     former = read_certificates(kept, "move it away") if kept.is_file() else ()
     now = datetime.now(UTC)
     left = [one for one in (*former, *replaced) if one.not_valid_after_utc > now]
-    content = as_pem(left[-MOST_FORMER:])
-    if content:
-        write_file(kept, content, 0o644)
+    if left:
+        make_directory(kept.parent)
+        write_file(kept, as_pem(left[-MOST_FORMER:]), 0o644)
 
 
 def _read_pair(
     directory: Path, name: str, remedy: str
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     path = directory / f"{name}.key"
+    key = read_key(path, remedy)
+    certificate = read_certificate(directory / f"{name}.crt", remedy)
+    if certificate.public_key() != key.public_key():
+        raise CredentialsError(f"{path} and {directory / (name + '.crt')} do not belong together; {remedy}")
+    return key, certificate
+
+
+def read_key(path: Path, remedy: str) -> ec.EllipticCurvePrivateKey:
     content = read_file(path, remedy)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise CredentialsError(f"{path} can be read by others; keep it to its owner with: chmod 600 {path}")
@@ -356,10 +364,7 @@ def _read_pair(
         raise CredentialsError(f"{path} is not a key without a password; {remedy}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise CredentialsError(f"{path} is not an elliptic-curve key; {remedy}")
-    certificate = read_certificate(directory / f"{name}.crt", remedy)
-    if certificate.public_key() != key.public_key():
-        raise CredentialsError(f"{path} and {directory / (name + '.crt')} do not belong together; {remedy}")
-    return key, certificate
+    return key
 
 
 def read_file(path: Path, remedy: str) -> bytes:

@@ -111,6 +111,7 @@ class Trust:
         if found.authorities != former.authorities:
             count = len(found.authorities)
             self._log.say(f"certificates of {count} {'authority' if count == 1 else 'authorities'} count now")
+            self.revocations.keep_only(found.authorities)
         if (found.certificate, found.authorities) != (former.certificate, former.authorities):
             for changed in self.on_credentials:
                 changed()

@@ -1,0 +1,30 @@
+"""Reading the body of a request, with a bound on its length and on the time it may take."""
+
+import asyncio
+
+from starlette.requests import Request
+
+from comesh.api.errors import RefusedError
+from comesh.api.limits import BODY_S, MOST_BODY_BYTES
+
+
+async def read_body(request: Request, most_bytes: int = MOST_BODY_BYTES) -> bytes:
+    """All of it, if it is not too long and comes in time."""
+    too_long = RefusedError(
+        413, f"the body is longer than {most_bytes} bytes", headers={"connection": "close"}
+    )
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length[:20]) > most_bytes:
+        raise too_long
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most_bytes:
+                    raise too_long
+    except TimeoutError:
+        raise RefusedError(
+            408, f"the body did not come within {BODY_S:.0f} s", headers={"connection": "close"}
+        ) from None
+    return bytes(body)

@@ -1,0 +1,111 @@
+"""`comesh keys bundle|invite`: what a new machine needs to be a node, as a file, or with a token."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from comesh.cli.key_options import DEFAULT_DIRECTORY, Keys
+from comesh.cli.node_requests import NoNodeError, post
+from comesh.cli.terminal import fail, out
+from comesh.runtime.bundle import authority_of, pack
+from comesh.runtime.credentials import AUTHORITY, CredentialsError, write_file
+from comesh.runtime.invitation import JoinToken
+
+TOKEN: Final = "COMESH_TOKEN"
+Document = Annotated[
+    Path, typer.Option("--document", metavar="FILE", help="The deployment document; it names the node.")
+]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", show_default=False)]
+
+
+def bundle(
+    name: NodeName,
+    *,
+    document: Document,
+    to: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")],
+    directory: Keys = DEFAULT_DIRECTORY,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Pack all that a machine needs to be NODE into one file. Who has it is the node: carry it safely."""
+    if to.exists() and not force:
+        fail(f"{to} exists already and is left as it is; --force replaces it")
+    try:
+        content, made = pack(directory, name, document)
+        write_file(to, content, 0o600)
+    except CredentialsError as problem:
+        fail(str(problem))
+    _tell_made(directory, name, made=made)
+    out.print(f"wrote {to}. On the new machine: comesh join {to.name}; then remove the file everywhere")
+
+
+def invite(
+    name: NodeName,
+    *,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at", metavar="URL", help="The HTTP interface of any node, such as https://HOST:8460."
+        ),
+    ],
+    document: Document,
+    hours: Annotated[float, typer.Option("--hours", help="How long it can be taken.")] = 24.0,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=f"An operator's token; left out: ${TOKEN}.")
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="FILE", help="Who signed the node's TLS certificate, if not the authority."
+        ),
+    ] = None,
+    directory: Keys = DEFAULT_DIRECTORY,
+) -> None:
+    """Leave a sealed bundle at a node, and print the token that a new machine takes it with, once."""
+    operator = _operator_token(token_file)
+    try:
+        token = JoinToken.draw(authority_of(directory))
+        content, made = pack(directory, name, document)
+        wish = {
+            "id": token.id,
+            "node": name,
+            "verifier": token.verifier,
+            "hours": hours,
+            "sealed": token.seal(content),
+        }
+        post(
+            at,
+            "/api/v1/invitations",
+            wish,
+            bearer=operator,
+            trusted=directory / f"{AUTHORITY}.crt" if ca is None else ca,
+            any_name=ca is None,
+        )
+    except (CredentialsError, NoNodeError) as problem:
+        fail(str(problem))
+    _tell_made(directory, name, made=made, err=True)
+    typer.echo(token.text())
+    typer.echo(
+        f"this token makes a machine {name}, once, within {hours:g} hours. On that machine: "
+        f"comesh join TOKEN --at {at}",
+        err=True,
+    )
+
+
+def _operator_token(file: Path | None) -> str:
+    try:
+        token = (os.environ.get(TOKEN, "") if file is None else file.read_text()).strip()
+    except (OSError, UnicodeDecodeError) as wrong:
+        fail(f"the token cannot be read from {file} ({wrong})")
+    if not token.isascii() or not token:
+        fail(
+            f"an operator's token is needed: set {TOKEN}, or give --token-file FILE. Make one with: comesh "
+            "keys token NAME --role operator"
+        )
+    return token
+
+
+def _tell_made(directory: Path, name: str, *, made: bool, err: bool = False) -> None:
+    if made:
+        typer.echo(f"made {directory / name}.key and {directory / name}.crt", err=err)

@@ -1,0 +1,80 @@
+"""`comesh join`: make this machine a node, from a bundle or with the token of an invitation."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from cryptography import x509
+
+from comesh.cli.key_options import DEFAULT_DIRECTORY, Force
+from comesh.cli.node_requests import NoNodeError, post
+from comesh.cli.terminal import fail, out
+from comesh.runtime.bundle import Bundle, decoded, read_bundle, unpack
+from comesh.runtime.credentials import CredentialsError, fingerprint
+from comesh.runtime.invitation import PREFIX, JoinToken
+
+
+def join(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|TOKEN",
+            help="Of `comesh keys bundle`, or of `comesh keys invite`.",
+            show_default=False,
+        ),
+    ],
+    *,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="URL", help="With a token: the node where the invitation waits."),
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Where the node is to keep its journal.")] = Path("comesh-data"),
+    keys: Annotated[Path, typer.Option(help="Where to put its keys.")] = DEFAULT_DIRECTORY,
+    start: Annotated[bool, typer.Option("--start", help="Run the node at once.")] = False,
+    force: Force = False,
+) -> None:
+    """Make this machine a node of a mesh that runs: check what came, write its files, say how to start."""
+    try:
+        bundle = _fetched(what, at) if what.startswith(PREFIX) else read_bundle(Path(what))
+        document = unpack(bundle, keys, data, force=force)
+    except (CredentialsError, NoNodeError) as problem:
+        fail(str(problem))
+    command = [
+        "comesh",
+        "node",
+        str(document),
+        "--name",
+        bundle.node,
+        "--data",
+        str(data),
+        "--keys",
+        str(keys),
+    ]
+    out.print(f"this machine is {bundle.node}: wrote its keys to {keys}, and {document}")
+    if start:
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", *command])
+    out.print(f"start it with: {shlex.join(command)}")
+    out.print(f"as a service:  comesh service {document} --name {bundle.node}")
+
+
+def _fetched(text: str, at: str | None) -> Bundle:
+    """What waits for this token. Nobody on the way can read or change it, so any node may be asked."""
+    if at is None:
+        fail("where does the invitation wait? Give --at https://HOST:PORT, as it was made with")
+    token = JoinToken.read(text)
+    said = post(at, f"/api/v1/invitations/{token.id}/take", {"proof": token.proof})
+    sealed = said.get("sealed") if isinstance(said, dict) else None
+    if not isinstance(sealed, str):
+        raise NoNodeError(f"{at} answers what no node would; is this its HTTP interface?")
+    bundle = decoded(token.open(sealed), at)
+    try:
+        authorities = x509.load_pem_x509_certificates(bundle.authorities.encode())
+    except ValueError:
+        authorities = []
+    if token.fingerprint not in map(fingerprint, authorities):
+        raise CredentialsError("the bundle is of another authority than the token says; it is not used")
+    return bundle

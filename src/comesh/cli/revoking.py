@@ -1,0 +1,55 @@
+"""`comesh keys revoke|replace`: certificates that count no more, and new ones in their place."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comesh.cli.key_options import DEFAULT_DIRECTORY, Days, Keys
+from comesh.cli.terminal import fail, number, out
+from comesh.runtime.credentials import NODE_DAYS, CredentialsError
+from comesh.runtime.keyring import replace_node, revoke, revoked_of
+from comesh.runtime.revocation import FILE
+
+
+def revoke_keys(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False)] = None,
+    certificates: Annotated[
+        list[Path] | None,
+        typer.Option("--certificate", metavar="FILE", help="Also this certificate, if it is not here."),
+    ] = None,
+    directory: Keys = DEFAULT_DIRECTORY,
+) -> None:
+    """Revoke all certificates of a node: no other node talks to who shows one. For a stolen machine."""
+    if not names and not certificates:
+        fail("whose certificates? Name a node, or give --certificate FILE")
+    try:
+        count = revoke(directory, names or [], certificates or [])
+        if not count:
+            out.print("they are revoked already, or of an authority that is not trusted: nothing to do")
+            return
+        _tell(directory, count)
+    except CredentialsError as problem:
+        fail(str(problem))
+
+
+def replace(
+    name: Annotated[str, typer.Argument(metavar="NODE", show_default=False)],
+    directory: Keys = DEFAULT_DIRECTORY,
+    days: Days = NODE_DAYS,
+) -> None:
+    """Make new keys for a node, and revoke all former ones: a new machine takes over the name."""
+    try:
+        count = replace_node(directory, name, days)
+        out.print(f"wrote {directory / name}.key and {directory / name}.crt: they belong on the new machine")
+        _tell(directory, count)
+    except CredentialsError as problem:
+        fail(str(problem))
+
+
+def _tell(directory: Path, count: int) -> None:
+    lists = revoked_of(directory).lists
+    of = ", ".join(str(one.number) for one in lists)
+    out.print(f"revoked {number(count, 'certificate')}; wrote {directory / FILE} (list {of})")
+    out.print("next: copy it to the keys of any node that runs. It is taken within seconds, and goes to")
+    out.print("all others by itself. Keep it beside authority.key: the next list builds on it")

@@ -1,0 +1,116 @@
+"""Invitations over HTTP: kept sealed, taken once, bounded; a wrong proof learns nothing."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from one_node import OneNode, one_node
+
+from comesh.api import invitations
+from comesh.api.invitations import MOST_WRONG
+from comesh.runtime.invitation import MOST_SEALED_BYTES, JoinToken
+
+FINGERPRINT = "ab" * 32
+
+
+async def post(node: OneNode, path: str, body: object, token: str | None = None) -> tuple[int, Any]:
+    answer = await node.say(node.request("POST", path, msgspec.json.encode(body), token=token))
+    head, _, content = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), msgspec.json.decode(content)
+
+
+def wish(token: JoinToken, **more: object) -> dict[str, object]:
+    sealed = token.seal(b"keys")
+    return {
+        "id": token.id,
+        "node": "n1",
+        "verifier": token.verifier,
+        "hours": 1.0,
+        "sealed": sealed,
+        **more,
+    }
+
+
+async def take(node: OneNode, token: JoinToken, proof: str | None = None) -> tuple[int, Any]:
+    """Without an API token."""
+    path = f"/api/v1/invitations/{token.id}/take"
+    return await post(node, path, {"proof": token.proof if proof is None else proof}, token="")
+
+
+def test_it_is_kept_and_taken_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+            token = JoinToken.draw(FINGERPRINT)
+            status, made = await post(node, "/api/v1/invitations", wish(token))
+            assert (status, made["node"]) == (200, "n1")
+            kept = tmp_path / "data" / "invitations" / token.id
+            assert kept.stat().st_mode & 0o777 == 0o600
+            assert token.proof not in kept.read_text()
+            status, taken = await take(node, token)
+            assert status == 200
+            assert token.open(taken["sealed"]) == b"keys"
+            assert not kept.exists()
+            assert (await take(node, token))[0] == 403
+            assert node.assembly.host.counters["invitations taken"] == 1
+
+    asyncio.run(story())
+
+
+def test_a_wrong_proof_learns_nothing_and_ten_remove_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+            token, other = JoinToken.draw(FINGERPRINT), JoinToken.draw(FINGERPRINT)
+            await post(node, "/api/v1/invitations", wish(token))
+            nowhere = await take(node, other)
+            for _ in range(MOST_WRONG - 1):
+                assert await take(node, token, other.proof) == nowhere
+            assert (tmp_path / "data" / "invitations" / token.id).exists()
+            assert await take(node, token, other.proof) == nowhere
+            assert await take(node, token) == nowhere
+            assert nowhere[0] == 403
+            assert node.assembly.host.counters["invitations refused"] == MOST_WRONG + 2
+            assert "removed after 10 wrong proofs" in node.said()
+
+    asyncio.run(story())
+
+
+def test_who_may_bring_one_and_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+            token = JoinToken.draw(FINGERPRINT)
+            path = "/api/v1/invitations"
+            assert (await post(node, path, wish(token), token="nobody's"))[0] == 401
+            assert (await post(node, path, wish(token, node="n9")))[0] == 404
+            assert (await post(node, path, wish(token, hours=0)))[0] == 400
+            assert (await post(node, path, wish(token, id="../../etc")))[0] == 400
+            assert (await post(node, path, wish(token, sealed="A" * (MOST_SEALED_BYTES * 4 // 3 + 5))))[
+                0
+            ] == 400
+            head = node.request("POST", path).replace(b"content-length: 0", b"content-length: 9999999")
+            assert (await node.say(head)).startswith(b"HTTP/1.1 413 ")
+            assert (await post(node, path, wish(token)))[0] == 200
+            assert (await post(node, path, wish(token)))[0] == 409
+            monkeypatch.setattr(invitations, "MOST_INVITATIONS", 2)
+            assert (await post(node, path, wish(JoinToken.draw(FINGERPRINT))))[0] == 200
+            status, said = await post(node, path, wish(JoinToken.draw(FINGERPRINT)))
+            assert (status, said["error"][:19]) == (409, "2 invitations wait ")
+
+    asyncio.run(story())
+
+
+def test_it_outlives_a_restart_and_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+            long, short = JoinToken.draw(FINGERPRINT), JoinToken.draw(FINGERPRINT)
+            await post(node, "/api/v1/invitations", wish(long, hours=700))
+            await post(node, "/api/v1/invitations", wish(short))
+            again = invitations.Invitations(node.assembly)  # as the next process sees it
+            assert set(again._waiting()) == {long.id, short.id}
+            now_ms = node.assembly.clock.wall_ms()
+            monkeypatch.setattr(again, "_now_ms", lambda: now_ms + 2 * invitations.HOUR_MS)
+            assert set(again._waiting()) == {long.id}
+            assert not (tmp_path / "data" / "invitations" / short.id).exists()
+
+    asyncio.run(story())
