@@ -20,6 +20,7 @@ READS = (
     "/api/v1/routines/light",
     "/api/v1/runs",
     "/api/v1/status/mesh",
+    "/api/v1/status/doctor",
     "/metrics",
     "/openapi.json",
 )
@@ -161,7 +162,7 @@ def test_the_same_request_many_times_at_once_fires_once(asked: Asked) -> None:
         ("POST", "/api/v1/routines/lihgt/fire", 404, "did you mean 'light'?"),
         ("GET", "/api/v1/nodes/n", 404, "there is no node 'n' here"),
         ("GET", "/api/v1/groups/nothing", 404, "there is no group 'nothing' here"),
-        ("GET", "/api/v1/runs/light", 404, "no node that answers knows the run 'light'"),
+        ("GET", "/api/v1/runs/lihgt", 404, "there is no run or routine 'lihgt' here; did you mean 'light'?"),
         ("GET", "/api/v1/runs/light%2399", 404, "no node that answers knows the run 'light#99'"),
         ("GET", "/api/v1/runs?limit=0", 400, "limit is a number from 1 to 500"),
         ("GET", "/api/v1/runs?limit=%C2%B2", 400, "limit is a number from 1 to 500"),

@@ -92,7 +92,7 @@ def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> Non
     ("arguments", "code", "says"),
     [
         (["fire", "ther"], 1, "there is no routine 'ther'; did you mean 'there'?"),
-        (["trace", "nothing"], 1, "no node knows a run 'nothing'"),
+        (["trace", "ther"], 1, "there is no run or routine 'ther' here; did you mean 'there'?"),
         (["trace", "nothing", "--json"], 1, ""),
         (["status", "--node", "n7"], 2, "no node 'n7' runs here; those here are n1, n2, n3"),
     ],

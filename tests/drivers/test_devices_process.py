@@ -247,7 +247,7 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
         link = Link(f"{host}:{port}", now_ms)
         driver = RemoteVirtualDriver(LAMP, link, own=N1, now_ms=now_ms)
         await driver.open()
-        with pytest.raises(DeviceFailedError, match="is `comesh devices` running"):
+        with pytest.raises(DeviceFailedError, match="is `comesh virtual` running"):
             await driver.read()
         with pytest.raises(NoAnswerError, match="is it on"):
             await driver.command(DeviceCommand(command="flip", timeout_ms=50.0))
@@ -294,7 +294,7 @@ def test_a_process_that_restarts_is_found_again_and_its_events_are_new_ones() ->
 @contextmanager
 def process(file: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     running = subprocess.Popen(
-        [sys.executable, "-m", "comesh", "devices", str(file), "--still", "--end-with-stdin", *arguments],
+        [sys.executable, "-m", "comesh", "virtual", str(file), "--still", "--end-with-stdin", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -368,7 +368,7 @@ def test_only_some_devices_and_no_words(document: Path) -> None:
     ],
 )
 def test_what_is_asked_wrongly_is_said(document: Path, arguments: tuple[str, ...], says: str) -> None:
-    done = CliRunner().invoke(app, ["devices", str(document), *arguments])
+    done = CliRunner().invoke(app, ["virtual", str(document), *arguments])
     assert done.exit_code == 2
     assert says in done.stderr
 
@@ -377,6 +377,6 @@ def test_a_port_that_is_taken_is_said(document: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         at = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = CliRunner().invoke(app, ["devices", str(document), "--listen", at])
+        done = CliRunner().invoke(app, ["virtual", str(document), "--listen", at])
     assert done.exit_code == 2
     assert f"cannot listen at {at}" in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from device_texts import house, now_ms
 
-from comesh.cli.devices import devices
+from comesh.cli.virtual_process import be_devices
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, Driver
 from comesh.drivers.virtual.options import _OPTIONS
 from comesh.drivers.virtual.server import DevicesServer, outside_devices
@@ -58,5 +58,5 @@ def test_the_example_of_misbehaving_works() -> None:
 def test_every_option_is_told() -> None:
     for option in _OPTIONS:
         assert f"| `{option}` |" in TEXT
-    for parameter in devices.__kwdefaults__ or {}:
+    for parameter in be_devices.__kwdefaults__ or {}:
         assert f"--{parameter.replace('_', '-')}" in TEXT

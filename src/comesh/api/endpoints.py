@@ -7,14 +7,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from comesh.api.answers import (
+from comesh.api.answers import FireAnswer, FireWish, Health
+from comesh.api.events import Events
+from comesh.api.firing import Firing
+from comesh.api.limits import BODY_S, MOST_RUNS, USUAL_RUNS
+from comesh.api.reading import Reading
+from comesh.api.tokens import Role
+from comesh.runtime.answers import (
     DeviceAnswer,
     Devices,
-    FireAnswer,
-    FireWish,
     GroupAnswer,
     Groups,
-    Health,
     NodeAnswer,
     Nodes,
     RoutineAnswer,
@@ -22,11 +25,7 @@ from comesh.api.answers import (
     RunAnswer,
     Runs,
 )
-from comesh.api.events import Events
-from comesh.api.firing import Firing
-from comesh.api.limits import BODY_S, MOST_RUNS, USUAL_RUNS
-from comesh.api.reading import Reading
-from comesh.api.tokens import Role
+from comesh.runtime.health import MeshHealth
 from comesh.runtime.inquiries import FIRE_WAIT_S, Mesh
 
 Handler = Callable[[Request], Awaitable[object]]
@@ -61,6 +60,8 @@ def endpoints(reading: Reading, firing: Firing, events: Events) -> list[Endpoint
     health = "Whether this node is alive, and takes part in the mesh (200) or not yet (503)"
     fire = "Have a routine run now; the same request id fires once"
     mesh = "What every node says, each asked by this one"
+    run = "A run, or the latest run of a routine, with all that it did; write the # of its id as %23"
+    doctor = "How every node is, as it says: clock, certificate, disk, memory, whom it hears"
     follow = "What happens in the whole mesh, as server-sent events, for ever"
     return [
         Endpoint(
@@ -101,8 +102,9 @@ def endpoints(reading: Reading, firing: Firing, events: Events) -> list[Endpoint
             query={"limit": LIMIT},
             errors=(400,),
         ),
-        _one("run", "A run, with all that it did; write the # of its id as %23", reading.run, RunAnswer),
+        _one("run", run, reading.run, RunAnswer),
         _all("status/mesh", mesh, reading.mesh, Mesh),
+        _all("status/doctor", doctor, reading.doctor, MeshHealth),
         Endpoint(
             name="events",
             path=f"{BASE}/events",

@@ -1,12 +1,12 @@
 """What is answered when something cannot be: a status, and in plain words what happened and what to do."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from starlette.responses import Response
 
 from comesh.api.answers import Error
-from comesh.deployment.problems import did_you_mean, shorten
+from comesh.runtime.reading import UnknownError
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 JSON = "application/json"
@@ -24,11 +24,9 @@ class RefusedError(Exception):
         self.headers = dict(headers or {})
 
 
-def unknown(kind: str, name: str, known: Collection[str]) -> RefusedError:
-    likely = did_you_mean(name, known)
-    what = f"there is no {kind} '{shorten(name)}' here" + (f"; {likely}" if likely else "")
-    meant = likely.removeprefix(MEANT)
-    return RefusedError(404, what, hint="" if meant == likely else meant.rstrip("'?"))
+def unknown_here(wrong: UnknownError) -> RefusedError:
+    meant = wrong.hint.removeprefix(MEANT)
+    return RefusedError(404, str(wrong), hint="" if meant == wrong.hint else meant.rstrip("'?"))
 
 
 def as_json(answer: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -8,11 +8,12 @@ import msgspec
 from starlette.requests import Request
 
 from comesh.api.answers import FireAnswer, FireWish
-from comesh.api.errors import RefusedError, unknown
+from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import BODY_S, MOST_BODY_BYTES, MOST_FIRINGS, MOST_REQUEST_ID
 from comesh.core.ids import RoutineId
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.inquiries import Fired
+from comesh.runtime.reading import unknown
 
 SHAPE = 'the body is a JSON object such as {"request": "an id of your own"}, or nothing'
 
@@ -28,7 +29,7 @@ class Firing:
         wish = await _wish(request)
         known = self._assembly.deployment.routines
         if routine not in known:
-            raise unknown("routine", routine, known)
+            raise unknown_here(unknown("routine", routine, known))
         wished = secrets.token_hex(16) if wish.request is None else wish.request
         fired = await self._fire(routine, wished)
         if fired.run is None:

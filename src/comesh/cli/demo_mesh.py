@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from comesh.cli.status import groups_of
+from comesh.cli.mesh_view import groups_of
 from comesh.core.group.roles import Role
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import Program

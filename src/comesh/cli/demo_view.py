@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comesh.cli.demo_mesh import DemoMesh
-from comesh.cli.status import shown
+from comesh.cli.tables import value_text
 from comesh.cli.terminal import plain
 from comesh.core.ids import GroupId, NodeId
 from comesh.deployment.problems import printable
@@ -130,5 +130,5 @@ def devices(mesh: DemoMesh) -> Table:
         now = seen.get(device_id)
         reading, value = next(iter((now.readings or {}).items()), ("", "")) if now is not None else ("", "")
         unit = device.readings[reading].unit if reading in device.readings else None
-        table.add_row(device_id, reading, plain(f"{shown(value)} {unit or ''}"))
+        table.add_row(device_id, reading, plain(f"{value_text(value)} {unit or ''}"))
     return table

@@ -1,155 +1,114 @@
-"""`comesh devices FILE`: one process that is the virtual devices of a document which are part of no node.
+"""`comesh devices`: the devices of the mesh, as the leaders of their groups see them."""
 
-It stands for things outside of the mesh, such as bulbs on a radio. So nodes reach it by a plain socket: there
-is no encryption, and whoever reaches the socket can do what a person in the room could. It listens on
-loopback unless told otherwise. It prints `ready HOST:PORT` when it listens, and nodes and
-`DevicesClient` take that address.
-"""
-
-import asyncio
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from comesh.cli.documents import DocumentFile, read_deployment
-from comesh.cli.terminal import Exit, err, fail
-from comesh.core.ids import DeviceId
-from comesh.deployment.model import Deployment
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_devices, complete_groups
+from comesh.cli.tables import (
+    age_text,
+    details,
+    freshness_text,
+    one_freshness_text,
+    readings_text,
+    table,
+)
+from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
-from comesh.drivers.interface import DeviceFailedError
-from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.drivers.virtual.server import DevicesServer, outside_devices
-from comesh.drivers.virtual.wire import show_address, split_address
-from comesh.runtime.recording import DeviceActed, DevicePressed, Recorder
-
-WHO = "devices"
-"""Its name in recordings."""
+from comesh.runtime.answers import DeviceAnswer, Devices
+from comesh.runtime.client import AnyClient
 
 
+@asking
 def devices(
-    file: DocumentFile,
+    client: AnyClient,
+    device: Annotated[
+        str | None,
+        typer.Argument(help="One of them, in detail.", show_default=False, autocompletion=complete_devices),
+    ] = None,
     *,
-    listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
-    ] = "127.0.0.1:0",
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what the devices do to this file.")
+    down: Annotated[bool, typer.Option("--down", help="Only those that are not up.")] = False,
+    held: Annotated[bool, typer.Option("--held", help="Only those that a run holds or waits for.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Only those of a group.", autocompletion=complete_groups)
     ] = None,
-    only: Annotated[str, typer.Option(metavar="IDS", help="Only these devices, as a list with commas.")] = "",
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="What they show by themselves; left out: the document's seed.")
-    ] = None,
-    still: Annotated[bool, typer.Option("--still", help="They change nothing by themselves.")] = False,
-    stand_in: Annotated[
-        bool, typer.Option("--stand-in", help="Also stand in for devices whose driver is not built yet.")
-    ] = False,
-    end_with_stdin: Annotated[
-        bool, typer.Option("--end-with-stdin", help="End when standard input does.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say what the devices do.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Be the virtual devices of a document, for nodes to reach."""
-    deployment = read_deployment(file)
-    chosen = _chosen(deployment, only, stand_in=stand_in)
-    try:
-        host, port = split_address(listen)
-    except ValueError as wrong:
-        fail(f"--listen: {wrong}")
-    recorder = _recorder(record)
+    """Status and readings of devices, and which runs hold them. Exit 0: all that are shown are up; 1: no."""
+    if device is not None:
+        one = client.ask(DeviceAnswer, "device", device=device)
+        if json:
+            print_json(one)
+        else:
+            _show_one(one)
+        raise typer.Exit(int(Exit.OK if is_up(one) else Exit.NO))
+    answer = client.ask(Devices, "devices")
+    groups = {str(one.group) for one in answer.devices}
+    if group is not None and group not in groups:
+        hint = did_you_mean(group, groups)
+        fail(f"there is no group {group!r} with devices" + (f"; {hint}" if hint else ""), Exit.NO)
+    found = tuple(
+        one
+        for one in answer.devices
+        if group in (None, one.group) and not (down and is_up(one)) and (not held or _is_held(one))
+    )
+    if json:
+        print_json(Devices(devices=found))
+    else:
+        _show(found, len(answer.devices))
+    raise typer.Exit(int(Exit.OK if all(map(is_up, found)) else Exit.NO))
 
-    def told(entry: Acted | Pressed) -> None:
-        if recorder is not None:
-            what = DeviceActed(entry) if isinstance(entry, Acted) else DevicePressed(entry)
-            recorder.write(int(entry.at_ms * 1000), what)
-        if not quiet:
-            err.print(_line(entry), markup=False)
 
-    try:
-        server = DevicesServer(
-            deployment,
-            chosen,
-            seed=deployment.settings.seed if seed is None else seed,
-            now_ms=_now_ms,
-            record=told,
-            still=still,
+def is_up(one: DeviceAnswer) -> bool:
+    return one.reached and one.state is not None and one.state.status == "up"
+
+
+def _is_held(one: DeviceAnswer) -> bool:
+    return one.state is not None and bool(one.state.holder or one.state.waiting)
+
+
+def _show(found: tuple[DeviceAnswer, ...], of: int) -> None:
+    if found:
+        out.print(
+            table(
+                ("device", "group", "status", "readings", "held by", "waiting", ""),
+                [_row(one) for one in found],
+            )
         )
-        asyncio.run(_serve(server, host, port, end_with_stdin=end_with_stdin))
-    except DeviceFailedError as wrong:
-        fail(str(wrong), Exit.NO)
-    except OSError as wrong:
-        fail(f"cannot listen at {listen}: {wrong.strerror or wrong}; choose another with --listen")
-    finally:
-        if recorder is not None:
-            recorder.close()
+    fresh = freshness_text([(one.device, one) for one in found])
+    count = number(len(found), "device") if len(found) == of else f"{len(found)} of {number(of, 'device')}"
+    out.print(plain("; ".join(filter(None, (count, fresh)))))
 
 
-async def _serve(server: DevicesServer, host: str, port: int, *, end_with_stdin: bool) -> None:
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, over.set)
-    try:
-        address = await server.open(host, port)
-        if end_with_stdin:
-            _watch_stdin(lambda: loop.call_soon_threadsafe(over.set))
-        typer.echo(f"ready {show_address(*address)}")
-        await over.wait()
-    finally:
-        server.close()
+def _row(one: DeviceAnswer) -> list[str | Text]:
+    state = one.state
+    if state is None:
+        return [one.device, one.group, "", "", "", "", age_text(one)]
+    status = Text(state.status, style="" if state.status == "up" else "red")
+    readings = plain(readings_text(state.readings))
+    return [
+        one.device,
+        one.group,
+        status,
+        readings,
+        state.holder or "",
+        ", ".join(state.waiting),
+        age_text(one),
+    ]
 
 
-def _watch_stdin(ended: Callable[[], object]) -> None:
-    """In a thread: standard input may be a file, which an event loop cannot wait for."""
-
-    def watch() -> None:
-        try:
-            while os.read(0, 4096):
-                pass
-            ended()
-        except (OSError, RuntimeError):
-            pass  # there is none, or the process ends already
-
-    threading.Thread(target=watch, name="stdin", daemon=True).start()
-
-
-def _chosen(deployment: Deployment, only: str, *, stand_in: bool) -> list[DeviceId]:
-    outside = outside_devices(deployment, stand_in=stand_in)
-    wanted = [DeviceId(name.strip()) for name in only.split(",") if name.strip()]
-    for device in wanted:
-        if device not in deployment.devices:
-            fail(f"--only: no device {device}; {did_you_mean(device, deployment.devices)}".rstrip("; "))
-        if device not in outside:
-            why = "is part of a node" if deployment.devices[device].on else "is not virtual"
-            fail(f"--only: {device} {why}")
-    chosen = wanted or outside
-    if not chosen:
-        err.print("no virtual device of this document is outside of its nodes: there is nothing to be")
-    return chosen
-
-
-def _recorder(record: Path | None) -> Recorder | None:
-    if record is None:
-        return None
-    try:
-        return Recorder(record, WHO)
-    except OSError as wrong:
-        fail(f"{record} cannot be written ({wrong.strerror or wrong}); choose another place")
-
-
-def _line(entry: Acted | Pressed) -> str:
-    if isinstance(entry, Pressed):
-        return f"{entry.device}: event {entry.values}" + (" dropped" if entry.dropped else "")
-    argument = "" if entry.argument is None else f" {entry.argument}"
-    outcome = f"refused: {entry.refused}" if entry.refused else f"now {entry.readings}"
-    return f"{entry.device}: {entry.command}{argument} by {entry.by}, {outcome}"
-
-
-def _now_ms() -> float:
-    """By the clock that all processes of this machine share, as recordings want it."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1_000_000
+def _show_one(one: DeviceAnswer) -> None:
+    out.print(plain(one.device + (f", {one.name}" if one.name else ""), "bold"))
+    state = one.state
+    details(
+        [
+            ("group", one.group),
+            ("status", "" if state is None else state.status),
+            ("readings", "" if state is None else readings_text(state.readings)),
+            ("held by", "" if state is None else state.holder or "nobody"),
+            ("waiting", "" if state is None else ", ".join(state.waiting)),
+            ("", one_freshness_text(one)),
+        ]
+    )

@@ -4,17 +4,20 @@ from typing import Annotated
 
 import typer
 
-from comesh.cli.nodes_here import DataDirectory, NodeName, connect
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_routines
 from comesh.cli.terminal import Exit, fail, out, print_json
-from comesh.runtime.client import NoAnswerError
+from comesh.runtime.client import AnyClient
 from comesh.runtime.inquiries import FIRE_WAIT_S, Fired
 
 
+@asking
 def fire(
-    routine: Annotated[str, typer.Argument(help="The routine.", show_default=False)],
+    client: AnyClient,
+    routine: Annotated[
+        str, typer.Argument(help="The routine.", show_default=False, autocompletion=complete_routines)
+    ],
     *,
-    data: DataDirectory = None,
-    node: NodeName = None,
     request: Annotated[
         str | None,
         typer.Option(help="An id of your own: the same one fires once, however often it is asked."),
@@ -22,13 +25,9 @@ def fire(
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Fire a routine by hand. Exit 0: its firing is committed; 1: it was not, and why."""
-    try:
-        with connect(data, node) as client:
-            asked = {} if request is None else {"request": request}
-            client.wait(FIRE_WAIT_S + 5.0)
-            fired = client.ask(Fired, "fire", routine=routine, **asked)
-    except NoAnswerError as wrong:
-        fail(str(wrong))
+    asked = {} if request is None else {"request": request}
+    client.wait(FIRE_WAIT_S + 5.0)
+    fired = client.ask(Fired, "fire", routine=routine, **asked)
     if json:
         print_json(fired)
     elif fired.run is None:

@@ -28,7 +28,7 @@ AddressFile = Annotated[
     ),
 ]
 DevicesAt = Annotated[
-    str | None, typer.Option(help="host:port of a `comesh devices` process with the virtual devices.")
+    str | None, typer.Option(help="host:port of a `comesh virtual` process with the virtual devices.")
 ]
 
 

@@ -1,5 +1,6 @@
-"""Finding a node on this machine to ask: what `status`, `fire`, `trace` and `watch` share."""
+"""The nodes that run on this machine: where their data is, and who of them answers."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,35 +25,9 @@ DataDirectory = Annotated[
         "from comesh-data, or from /var/lib/comesh.",
     ),
 ]
-NodeName = Annotated[
-    str | None,
-    typer.Option("--node", help="Which node of `comesh up` to ask; left out: the first one that answers."),
-]
 
 
-def connect(data: Path | None, node: str | None) -> Client:
-    """A node that answers; ends the command with what to do where there is none."""
-    if data is not None and not data.is_dir():
-        fail(f"{data} is no directory; --data takes that of `comesh up`, or of one node")
-    places = _places(data)
-    if node is not None:
-        known = sorted(place.name for place in places)
-        places = [place for place in places if place.name == node]
-        if not places:
-            among = f"; those here are {', '.join(known)}" if known else ""
-            fail(f"no node {node!r} runs here{among}")
-    why: list[str] = []
-    for place in places:
-        try:
-            return Client(place)
-        except NoAnswerError as wrong:
-            why.append(str(wrong))
-    if not why:
-        fail("no mesh runs below this directory; start one with `comesh up FILE`, or say where with --data")
-    return fail(why[0] if len(set(why)) == 1 else f"none of {len(why)} nodes answers; the first: {why[0]}")
-
-
-def _places(data: Path | None) -> list[Path]:
+def places(data: Path | None) -> list[Path]:
     """Data directories of nodes, those of the newest run first."""
     if data is not None:
         return _nodes_of(data) or [data]
@@ -60,6 +35,30 @@ def _places(data: Path | None) -> list[Path]:
     runs.sort(key=lambda run: -run.stat().st_mtime)
     found = [place for run in runs for place in _nodes_of(run)]
     return found + [place for place in (NODE_DATA, SERVICE_DATA) if place.is_dir()]
+
+
+def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator[Client]:
+    """Each node that answers; ends the command with what to do where there is none."""
+    if data is not None and not data.is_dir():
+        fail(f"{data} is no directory; --data takes that of `comesh up`, or of one node")
+    why: list[str] = []
+    found = False
+    for place in places(data) if among is None else among:
+        try:
+            client = Client(place)
+        except NoAnswerError as wrong:
+            why.append(str(wrong))
+            continue
+        found = True
+        yield client
+    if found:
+        return
+    if not why:
+        fail(
+            "no mesh runs below this directory; start one with `comesh up FILE`, or say where with --data, "
+            "or ask a node elsewhere with --node HOST:PORT"
+        )
+    fail(why[0] if len(set(why)) == 1 else f"none of {len(why)} nodes answers; the first: {why[0]}")
 
 
 def _nodes_of(run: Path) -> list[Path]:

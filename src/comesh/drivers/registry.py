@@ -32,7 +32,7 @@ class Surroundings:
     record: Record | None = None
     """Told what virtual devices of this process did."""
     devices_at: str | None = None
-    """host:port of the `comesh devices` process that has those which are part of no node."""
+    """host:port of the `comesh virtual` process that has those which are part of no node."""
     push: bool = True
     """As the settings of the document say."""
     seed: int = 0

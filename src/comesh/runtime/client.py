@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,20 @@ _T = TypeVar("_T")
 
 class NoAnswerError(Exception):
     """The node does not run, or did not answer; str() says what to do."""
+
+
+class SaidNoError(NoAnswerError):
+    """The node understood, and the answer is no: there is no such thing, or it is out of reach."""
+
+
+class AnyClient(Protocol):
+    """Whoever asks a node: on this machine, or over HTTP (`remote.RemoteClient`)."""
+
+    def __enter__(self) -> "AnyClient": ...
+    def __exit__(self, *_: object) -> None: ...
+    def wait(self, within_s: float) -> None: ...
+    def ask(self, kind: type[_T], ask: str, **about: Any) -> _T: ...
+    def watch(self, kind: type[_T]) -> Iterator[_T]: ...
 
 
 class Client:
@@ -85,7 +99,8 @@ class Client:
 
     def _read(self, line: bytes, kind: type[_T]) -> _T:
         if line.startswith(b'{"error"'):
-            raise NoAnswerError(msgspec.json.decode(line, type=dict[str, Any])["error"])
+            said = msgspec.json.decode(line, type=dict[str, Any])
+            raise (SaidNoError if said.get("no") else NoAnswerError)(said["error"])
         try:
             return msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError as wrong:

@@ -2,13 +2,19 @@
 
     {"ask": "status"}                      what this node knows
     {"ask": "mesh"}                        what every node says, each asked by this one
+    {"ask": "doctor"}                      how every node and its machine are, and whom it hears
+    {"ask": "nodes"}, {"ask": "node", "node": "..."}, and so with groups, devices, routines
+    {"ask": "names", "kind": "device"}     all names of a kind, without asking anybody
+    {"ask": "runs", "limit": 50}           the latest runs
+    {"ask": "run", "run": "..."}           what a run did, or the latest run of a routine, from all nodes
     {"ask": "fire", "routine": "...", "request": "..."}
-    {"ask": "trace", "run": "..."}         of a run, or of the latest run of a routine, from all nodes
-    {"ask": "runs"}                        the latest runs
     {"ask": "watch"}                       news of the whole mesh, line by line, until the socket is closed
     {"ask": "device", "device": "...", "be": "slow|silent|gone|well", "ms": 500}    a virtual one of this node
+    {"ask": "device", "device": "...", "readings": {"open": "true"}}                as if somebody had done it
+    {"ask": "device", "device": "...", "press": {"press": "double"}}                an event
 
-Every answer is one line; `{"error": "..."}` says what was wrong. Only the node's own user can open it.
+Every answer is one line; `{"error": "..."}` says what was wrong, with `"no": true` where the question was
+understood and there is no such thing, or it is out of reach. Only the node's own user can open it.
 """
 
 import asyncio

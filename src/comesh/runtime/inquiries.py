@@ -14,9 +14,12 @@ from comesh.core.effects import Answered
 from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime import entities
+from comesh.runtime import entities, health
+from comesh.runtime.hands import touch
+from comesh.runtime.health import resident_kb
 from comesh.runtime.questions import WATCH_MS
-from comesh.runtime.view import News, NodeStatus, TraceLine
+from comesh.runtime.reading import NotReachedError, Reading, UnknownError
+from comesh.runtime.view import News, NodeStatus
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -28,9 +31,11 @@ MOST_NEWS_WAITING: Final = 1000
 CLOCKS_ASKED: Final = 5
 CLOCKS_EVERY_S: Final = 60.0
 CLOCKS_SOON_S: Final = 1.0
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
-Lines = tuple[TraceLine, ...]
+KNOWN: Final = (
+    "this node knows the questions status, mesh, doctor, names, nodes, node, groups, group, devices, device, "
+    "routines, routine, runs, run, fire, watch"
+)
 _T = TypeVar("_T")
 
 
@@ -64,6 +69,8 @@ class Inquiries:
         self._assembly = assembly
         self._requests = 0
         self.entities = entities.Entities(assembly)
+        self.reading = Reading(assembly, self.entities)
+        self.health = health.Healths(assembly)
         self._differing: set[NodeId] = set()
         """Nodes that go by another document of the same version."""
 
@@ -80,6 +87,8 @@ class Inquiries:
                 return msgspec.json.encode(view.runs())
             case entities.ASK:
                 return self.entities.answer_peer(about)
+            case health.ASK:
+                return msgspec.json.encode(self.health.own())
             case "clock":
                 clock = self._assembly.clock
                 version, document = self._assembly.node.deployment, self._assembly.document_digest
@@ -127,18 +136,26 @@ class Inquiries:
                 return self.status()
             case {"ask": "mesh"}:
                 return await self._mesh()
-            case {"ask": "runs"}:
-                return await self._lines("runs", "")
-            case {"ask": "trace", "run": str(run)}:
-                return await self._lines("trace", run)
+            case {"ask": "doctor"}:
+                return await self.health.mesh()
             case {"ask": "fire", "routine": str(routine)}:
                 return await self._fire(RoutineId(routine), asked.get("request"))
             case {"ask": "device", "device": str(device), "be": str(be)}:
                 return self._misbehave(DeviceId(device), be, asked.get("ms", 0.0))
+            case {"ask": "device", "device": str(), "readings": dict()}:
+                return await touch(self._assembly, asked)
+            case {"ask": "device", "device": str(), "press": dict()}:
+                return await touch(self._assembly, asked)
             case _:
-                return {
-                    "error": "this node knows the questions status, mesh, runs, trace, fire, watch, device"
-                }
+                return await self._read(asked)
+
+    async def _read(self, asked: dict[str, Any]) -> object:
+        """no True: the question was understood, and there is no such thing, or it is not reached."""
+        try:
+            answer = await self.reading.answer(asked)
+        except (UnknownError, NotReachedError) as wrong:
+            return {"error": str(wrong), "no": True}
+        return {"error": KNOWN} if answer is None else answer
 
     async def stream(self, asked: dict[str, Any]) -> AsyncIterator[object]:
         """News of the whole mesh; who does not read loses the oldest."""
@@ -185,7 +202,7 @@ class Inquiries:
             groups=view.groups(),
             devices=view.devices(),
             routines=view.routines(),
-            memory_kb=_resident_kb(),
+            memory_kb=resident_kb(),
             cpu_s=usage.ru_utime + usage.ru_stime,
             counters={
                 **assembly.transport.counters,
@@ -204,7 +221,7 @@ class Inquiries:
             answer = answers.get(node)
             status = nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
             if status is None:
-                silent[node] = self._why_silent(node, answer is not None)
+                silent[node] = self.why_silent(node) if answer is None else "answers in another version"
         nodes = dict(sorted(nodes.items()))
         statuses = [one for one in nodes.values() if one is not None]
         unreached = [f"{node}: {why}" for node, why in self.unreached().items() if node in silent]
@@ -212,9 +229,8 @@ class Inquiries:
             asked=own, nodes=nodes, silent=silent, trouble=(*unreached, *_odd_documents(own, statuses))
         )
 
-    def _why_silent(self, node: NodeId, answered: bool) -> str:
-        if answered:
-            return "answers in another version"
+    def why_silent(self, node: NodeId) -> str:
+        """Of a node that said nothing."""
         membership = self._assembly.node.membership
         if node in membership.living:
             return "no answer"
@@ -224,19 +240,6 @@ class Inquiries:
         """Nodes that this one has no way to, and why."""
         peers = self._assembly.transport.peers()
         return {node: peer.why for node, peer in sorted(peers.items()) if not peer.connected}
-
-    async def _lines(self, ask: str, about: str) -> Lines:
-        """From all nodes, in order of time."""
-        answers = await self._assembly.questions.ask(self._others(), ask, about)
-        view = self._assembly.view
-        lines = list(view.trace(about) if ask == "trace" else view.runs())
-        for answer in answers.values():
-            lines += () if answer is None else _decoded(answer, Lines) or ()
-        if ask == "trace" and "#" not in about:
-            runs = [line for line in lines if "#" in line.run]
-            latest = max(runs, key=lambda line: line.wall_ms, default=None)
-            lines = [] if latest is None else list(await self._lines(ask, latest.run))
-        return tuple(sorted(lines, key=lambda line: line.wall_ms))
 
     async def _fire(self, routine: RoutineId, request: object) -> Fired:
         assembly = self._assembly
@@ -306,8 +309,3 @@ def _decoded(answer: bytes, kind: type[_T]) -> _T | None:
         return msgspec.json.decode(answer, type=kind)
     except msgspec.DecodeError:
         return None
-
-
-def _resident_kb() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * _PAGE_BYTES // 1024

@@ -157,7 +157,7 @@ class LocalMesh:
         listen = ["--listen", f"{host}:{port}"]
         self._spawn(
             DEVICES,
-            [sys.executable, "-m", "comesh", "devices", document, *listen, "--end-with-stdin", *extra],
+            [sys.executable, "-m", "comesh", "virtual", document, *listen, "--end-with-stdin", *extra],
         )
 
     def start(

@@ -1,4 +1,4 @@
-"""`DevicesClient`: tells the devices of a `comesh devices` process to misbehave, or does what a person in the
+"""`DevicesClient`: tells the devices of a `comesh virtual` process to misbehave, or does what a person in the
 room could; for tests, the lab and the demo.
 
     client = DevicesClient("127.0.0.1:7500")
@@ -98,5 +98,5 @@ class DevicesClient:
             except LinkError as wrong:
                 raise DevicesClientError(str(wrong)) from None
         raise DevicesClientError(
-            f"{self._link.address} did not answer {TRIES} times; is `comesh devices` running there?"
+            f"{self._link.address} did not answer {TRIES} times; is `comesh virtual` running there?"
         )

@@ -147,7 +147,7 @@ class Link:
         for answered, is_read in self._waiting.values():
             if is_read and not answered.done():
                 answered.set_exception(
-                    LinkError(f"nothing listens at {self.address}; is `comesh devices` running?")
+                    LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?")
                 )
 
 

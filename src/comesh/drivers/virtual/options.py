@@ -2,7 +2,7 @@
 
 - `latency`: from a request at the device to its answer, a duration; left out: none
 - `push`: whether it tells changed readings by itself; left out: it does
-- `at`: "host:port" of the `comesh devices` process that it is part of; left out: see `comesh.runtime.devices`
+- `at`: "host:port" of the `comesh virtual` process that it is part of; left out: see `comesh.runtime.devices`
 
 `still`: nothing changes by itself. Readings stay as they are until somebody or a command sets them, and
 nothing is pressed.

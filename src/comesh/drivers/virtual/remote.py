@@ -1,4 +1,4 @@
-"""`RemoteVirtualDriver`: a virtual device of a `comesh devices` process, as a node reaches it."""
+"""`RemoteVirtualDriver`: a virtual device of a `comesh virtual` process, as a node reaches it."""
 
 import asyncio
 from collections.abc import Callable

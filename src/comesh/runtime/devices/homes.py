@@ -1,7 +1,7 @@
 """Where a device is: which node its driver runs on.
 
 - `on: node`: on that node; it is part of it, or wired to it, and gone with it;
-- a virtual device in a `comesh devices` process, or one of a real driver: on every node that asks;
+- a virtual device in a `comesh virtual` process, or one of a real driver: on every node that asks;
 - any other virtual device is part of the nearest node; of nodes as near, of the first by id.
 """
 

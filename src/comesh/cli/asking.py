@@ -1,0 +1,168 @@
+"""Whom a command asks: a node on this machine, or any node over HTTP. What all commands that ask share.
+
+    @asking
+    def nodes(client: AnyClient, name: str | None = None, *, json: bool = False) -> None: ...
+
+gives the command the options --data, --node, --file, --keys and --token-file, and the client that they mean.
+A node that does not answer ends the command with 2, one that says no with 1.
+"""
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final, overload
+
+import typer
+
+from comesh.cli.completion import complete_nodes
+from comesh.cli.nodes_here import DataDirectory, clients_here, places
+from comesh.cli.terminal import Exit, fail
+from comesh.runtime.client import AnyClient, NoAnswerError, SaidNoError
+from comesh.runtime.control import socket_of
+from comesh.runtime.options import DEFAULT_API, parse_address
+
+USUAL_FILE: Final = Path("deployment.yaml")
+API_PORT: Final = parse_address(DEFAULT_API)[1]
+
+_NodeName = Annotated[
+    str | None,
+    typer.Option(
+        "--node",
+        metavar="NODE|HOST:PORT",
+        help="Whom to ask: a node on this machine, https://HOST:PORT of any node's HTTP interface, or a node "
+        "with an address in the document; left out: the first one here that answers.",
+        autocompletion=complete_nodes,
+    ),
+]
+_File = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        help="Where --node looks addresses up; left out: deployment.yaml, or the one .yaml here.",
+    ),
+]
+_Keys = Annotated[
+    Path,
+    typer.Option("--keys", metavar="DIR", help="Where authority.crt is, for nodes that are asked over HTTP."),
+]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file", metavar="FILE", help="The token for HTTP; left out: what COMESH_TOKEN says."
+    ),
+]
+_OPTIONS: Final = {
+    "data": (DataDirectory, None),
+    "node": (_NodeName, None),
+    "file": (_File, None),
+    "keys": (_Keys, Path("keys")),
+    "token_file": (_TokenFile, None),
+}
+
+
+Command = Callable[..., None]
+Otherwise = Callable[[Path | None], None]
+
+
+@overload
+def asking(command: Command) -> Command: ...
+@overload
+def asking(*, otherwise: Otherwise) -> Callable[[Command], Command]: ...
+def asking(
+    command: Command | None = None, *, otherwise: Otherwise | None = None
+) -> Command | Callable[[Command], Command]:
+    """The command with the options that say whom it asks, in the place of its first parameter, the client.
+
+    otherwise: called with --file where nobody on this machine answers, after that was said.
+    """
+    if command is None:
+        return lambda given: _asking(given, otherwise)
+    return _asking(command, otherwise)
+
+
+def _asking(command: Command, otherwise: Otherwise | None) -> Command:
+    _, *own = inspect.signature(command).parameters.values()
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in _OPTIONS.items()
+    ]
+
+    def asks(**given: Any) -> None:
+        where = {name: given.pop(name) for name in _OPTIONS}
+        try:
+            with _connected(where, otherwise) as client:
+                command(client, **given)
+        except SaidNoError as no:
+            fail(str(no), Exit.NO)
+        except NoAnswerError as wrong:
+            fail(str(wrong))
+
+    parameters = [*own, *options]
+    asks.__name__, asks.__doc__ = command.__name__, command.__doc__
+    asks.__annotations__ = {one.name: one.annotation for one in parameters}
+    asks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return asks
+
+
+def _connected(where: dict[str, Any], otherwise: Otherwise | None) -> AnyClient:
+    try:
+        return connect(**where)
+    except typer.Exit:
+        if otherwise is not None and where["node"] is None:
+            otherwise(where["file"])
+        raise
+
+
+def connect(
+    data: Path | None, node: str | None, file: Path | None, keys: Path, token_file: Path | None
+) -> AnyClient:
+    """NoAnswerError: it cannot be asked. Ends the command with what to do where nobody is found."""
+    if node is None:
+        return next(clients_here(data))
+    if ":" in node:
+        return _remote(_target(node), keys, token_file)
+    here = [place for place in places(data) if place.name == node]
+    if here:
+        return next(clients_here(data, here))
+    if file is None and data is None:
+        file = one_document()
+    if file is None:
+        known = sorted(place.name for place in places(data) if socket_of(place) is not None)
+        among = f"; those here are {', '.join(known)}" if known else ""
+        fail(
+            f"no node {node!r} runs here{among}. Elsewhere: --node HOST:PORT, or --file FILE with its address"
+        )
+    return _remote(import_module("comesh.cli.node_addresses").api_of(file, node, API_PORT), keys, token_file)
+
+
+def _remote(target: Any, keys: Path, token_file: Path | None) -> AnyClient:
+    """What speaks HTTP is loaded only where it is needed."""
+    remote = import_module("comesh.runtime.remote")
+    client: AnyClient = remote.RemoteClient(target, remote.read_token(token_file), keys)
+    return client
+
+
+def _target(text: str) -> Any:
+    """`https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`: with TLS, unless it is this machine."""
+    remote = import_module("comesh.runtime.remote")
+    scheme, there, address = text.rpartition("://")
+    if there and scheme not in ("http", "https"):
+        fail(f"--node {text}: write https://HOST:PORT, or HOST:PORT")
+    address = address.rstrip("/")
+    if ":" not in address.rpartition("]")[2]:
+        address += f":{API_PORT}"
+    try:
+        host, port = parse_address(address)
+    except ValueError as wrong:
+        fail(f"--node {text}: {wrong}")
+    return remote.Target(
+        host=host, port=port, tls=scheme == "https" or not (there or remote.is_loopback(host))
+    )
+
+
+def one_document() -> Path | None:
+    if USUAL_FILE.is_file():
+        return USUAL_FILE
+    found = sorted(Path().glob("*.yaml"))
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,129 @@
+"""`comesh doctor`: is anything wrong with the mesh or its machines, or will it be soon? With advice.
+
+One node is asked, and asks every other one how it is and whom it hears. Where no node answers on this
+machine, what can be seen without one is told: who has its port.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from comesh.cli.asking import asking, one_document
+from comesh.cli.checkup import DAY_MS, Finding, examine, median_offset_ms, size
+from comesh.cli.mesh_view import answering, groups_of
+from comesh.cli.tables import clock, table
+from comesh.cli.terminal import Exit, number, out, plain, print_json
+from comesh.core.ids import NodeId
+from comesh.runtime.client import AnyClient
+from comesh.runtime.health import Checked, Hears, MeshHealth
+from comesh.runtime.inquiries import Mesh
+
+WITHIN_S: Final = 30.0
+MOST_PAIRS: Final = 12
+"""Nodes up to which each pair has its place in a table."""
+
+
+def _nobody_here(file: Path | None) -> None:
+    """No node answers on this machine: who has the ports of those that should?"""
+    document = file or one_document()
+    if document is None:
+        return
+    findings: list[Finding] = import_module("comesh.cli.ports_here").findings(document)
+    _show_findings(findings)
+    raise typer.Exit(int(Exit.NO))
+
+
+@asking(otherwise=_nobody_here)
+def doctor(
+    client: AnyClient,
+    *,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Clocks, certificates, ports, disks, memory, versions, who hears whom, groups. Exit 0: nothing found; 1:
+    findings, each with advice."""
+    client.wait(WITHIN_S)
+    health = client.ask(MeshHealth, "doctor")
+    mesh = client.ask(Mesh, "mesh")
+    trouble = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
+    findings = examine(health, groups_of(mesh).values(), trouble)
+    if json:
+        print_json({"findings": findings, "health": health})
+    else:
+        _show(health)
+        _show_findings(findings)
+    raise typer.Exit(int(Exit.NO if findings else Exit.OK))
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    for one in findings:
+        out.print(Text.assemble((f"{one.about}: ", "red"), plain(one.what)))
+        out.print(plain(f"    {one.advice}", "dim"))
+    out.print(number(len(findings), "finding") if findings else Text("nothing found", style="green"))
+
+
+def _show(health: MeshHealth) -> None:
+    answered = [one for one in health.nodes.values() if one is not None]
+    median_ms = median_offset_ms(answered)
+    rows: list[list[str | Text]] = []
+    machines: list[list[str | Text]] = []
+    for node, one in health.nodes.items():
+        if one is None:
+            rows.append([node, Text(health.silent[node], style="red")])
+        else:
+            rows.append(_row(node, one, health, median_ms))
+            machines.append(_machine(node, one))
+    out.print(table(("node", "software", "document", "clock", "from median", "certificate"), rows))
+    out.print(table(("node", "disk free", "journal", "MB", "listens on UDP"), machines))
+    if 1 < len(health.nodes) <= MOST_PAIRS:
+        out.print(_pairs(health))
+    out.print(plain(f"as of {clock(health.as_of_ms)}, asked {health.asked}", "dim"))
+
+
+def _row(node: NodeId, one: Checked, health: MeshHealth, median_ms: float) -> list[str | Text]:
+    said = one.said
+    asked = "asked" if node == health.asked else f"{one.offset_ms:+.0f} ms"
+    return [
+        node,
+        said.software,
+        f"{said.version} ({said.document[:6]})",
+        asked,
+        f"{one.offset_ms - median_ms:+.0f} ms",
+        f"{(said.certificate_ends_ms - health.as_of_ms) / DAY_MS:.0f} days",
+    ]
+
+
+def _machine(node: NodeId, one: Checked) -> list[str | Text]:
+    said = one.said
+    return [
+        node,
+        size(said.data_free_bytes),
+        size(said.journal_bytes),
+        f"{said.memory_kb / 1024:.0f}",
+        ", ".join(said.listens),
+    ]
+
+
+def _pairs(health: MeshHealth) -> Table:
+    """Who hears whom: round trips as the node of the row measures them."""
+    rows: list[list[str | Text]] = []
+    for node, one in health.nodes.items():
+        hears = {} if one is None else one.said.hears
+        cells = [
+            Text("·", style="dim") if other == node else _heard(hears.get(other)) for other in health.nodes
+        ]
+        rows.append([node, *cells])
+    return table(("hears, in ms", *health.nodes), rows)
+
+
+def _heard(hears: Hears | None) -> Text:
+    if hears is None:
+        return Text("?", style="dim")
+    if not hears.living:
+        return Text("no", style="red")
+    if not hears.connected and hears.why:
+        return Text("by others", style="yellow")
+    return Text("yes" if hears.round_trip_ms is None else f"{hears.round_trip_ms:.1f}")

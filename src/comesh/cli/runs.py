@@ -1,0 +1,68 @@
+"""`comesh runs`: the latest runs, as the nodes that led their groups remember them."""
+
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_routines
+from comesh.cli.tables import clock, names_text, table
+from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
+from comesh.deployment.problems import did_you_mean
+from comesh.runtime.answers import Routines, Runs
+from comesh.runtime.client import AnyClient
+from comesh.runtime.view import TraceLine
+
+ENDED: Final = ("finished", "failed", "dropped")
+MOST: Final = 500
+"""That one answer over HTTP has."""
+
+
+@asking
+def runs(
+    client: AnyClient,
+    *,
+    routine: Annotated[
+        str | None, typer.Option("--routine", help="Only runs of this one.", autocompletion=complete_routines)
+    ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Only those that go on.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only those that failed.")] = False,
+    last: Annotated[int, typer.Option("--last", min=1, max=MOST, help="How many at most.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """The latest runs, newest first, with the last that each did. Exit 0: there are such runs; 1: none."""
+    if routine is not None:
+        known = [one.routine for one in client.ask(Routines, "routines").routines]
+        if routine not in known:
+            hint = did_you_mean(routine, known)
+            fail(f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""), Exit.NO)
+    answer = client.ask(Runs, "runs", limit=MOST)
+    found = [
+        one
+        for one in answer.runs
+        if routine in (None, one.run.partition("#")[0])
+        and not (live and one.what in ENDED)
+        and not (failed and one.what != "failed")
+    ][:last]
+    if json:
+        print_json(
+            Runs(
+                as_of_ms=answer.as_of_ms,
+                answered_by=answer.answered_by,
+                silent=answer.silent,
+                runs=tuple(found),
+            )
+        )
+    else:
+        if found:
+            out.print(table(("at", "run", "last", "", "told by"), map(_row, found)))
+        silent = f"; not reached: {names_text(answer.silent)}" if answer.silent else ""
+        fresh = f"as of {clock(answer.as_of_ms)}, asked {answer.answered_by}"
+        out.print(plain(f"{number(len(found), 'run')}; {fresh}{silent}"))
+    raise typer.Exit(int(Exit.OK if found else Exit.NO))
+
+
+def _row(one: TraceLine) -> list[str | Text]:
+    what = Text(one.what, style="red" if one.what == "failed" else "")
+    return [clock(one.wall_ms), one.run, what, plain(one.detail), one.node]

@@ -1,0 +1,85 @@
+"""What the commands that list things share: tables, times, and how fresh all of it is."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from comesh.cli.terminal import out, plain
+from comesh.core.values import Value
+from comesh.runtime.answers import Freshness
+
+MOST_NAMED: Final = 10
+"""Names in one sentence; of more, how many."""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
+    made = Table(box=None, padding=(0, 1))
+    for heading in headings:
+        made.add_column(heading, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def details(rows: Iterable[tuple[str, str]]) -> None:
+    """One entity, a line for each thing that there is to say; what is empty is left out."""
+    shown = Table.grid(padding=(0, 2))
+    for what, text in rows:
+        if text:
+            shown.add_row(Text(what, style="dim"), plain(text))
+    out.print(shown)
+
+
+def clock(wall_ms: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000)) + f".{int(wall_ms % 1000):03d}"
+
+
+def value_text(value: Value) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value).lower()
+
+
+def readings_text(readings: dict[str, Value] | None) -> str:
+    return ", ".join(f"{name} {value_text(value)}" for name, value in (readings or {}).items())
+
+
+def names_text(names: Sequence[str]) -> str:
+    """`a, b, c`, or `a, b, c and 20 more`"""
+    shown = ", ".join(names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+
+
+def age_text(one: Freshness) -> Text:
+    """When it was so, for a row of a table."""
+    if one.reached:
+        return Text("")
+    heard = "never heard" if one.as_of_ms is None else f"heard {clock(one.as_of_ms)}"
+    return Text(f"not reached, {heard}", style="red")
+
+
+def freshness_text(found: Sequence[tuple[str, Freshness]]) -> str:
+    """How fresh a table is, and what was not reached."""
+    fresh = [one for _, one in found if one.reached and one.as_of_ms is not None]
+    lost = [name for name, one in found if not one.reached]
+    told = ""
+    if fresh:
+        leaders = sorted({str(one.answered_by) for one in fresh})
+        times = [clock(one.as_of_ms or 0.0) for one in (min(fresh, key=_as_of), max(fresh, key=_as_of))]
+        when = times[0] if times[0] == times[1] else f"{times[0]} to {times[1]}"
+        told = f"as of {when}, told by {names_text(leaders)}"
+    missing = f"not reached: {names_text(lost)}" if lost else ""
+    return "; ".join(filter(None, (told, missing)))
+
+
+def one_freshness_text(one: Freshness) -> str:
+    if one.as_of_ms is None:
+        return "nothing was heard of it yet"
+    told = f"as of {clock(one.as_of_ms)}, told by {one.answered_by}"
+    return told if one.reached else f"not reached now; the last heard is {told}"
+
+
+def _as_of(one: Freshness) -> float:
+    return one.as_of_ms or 0.0

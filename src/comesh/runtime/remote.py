@@ -1,0 +1,252 @@
+"""Asks any node by its HTTP interface, with the questions that `client.Client` asks a node on this machine.
+
+A node is known by its certificate, which an authority of the deployment has signed; the token goes to no
+other. Beyond this machine only with TLS.
+"""
+
+import http.client
+import ipaddress
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from comesh.runtime.client import ANSWER_S, NoAnswerError, SaidNoError
+
+TOKEN: Final = "COMESH_TOKEN"
+BASE: Final = "/api/v1"
+SILENT_S: Final = 60.0
+"""A stream of events says something at least every 15 s."""
+MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
+LISTS: Final = ("nodes", "groups", "devices", "routines")
+ENTITIES: Final = ("node", "group", "device", "routine", "run")
+SAYS_NO: Final = (404, 409, 503)
+_NODE_URI: Final = "comesh:node:"
+_T = TypeVar("_T")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """The HTTP interface of a node."""
+
+    host: str
+    port: int
+    tls: bool
+    node: str | None = None
+    """Who must be there; None: any node of the deployment."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_token(file: Path | None) -> str:
+    """From the file, else from the environment."""
+    try:
+        token = (os.environ.get(TOKEN, "") if file is None else file.read_text()).strip()
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise NoAnswerError(f"the token cannot be read from {file} ({wrong})") from None
+    if not token:
+        where = f"{TOKEN} is not set" if file is None else f"{file} is empty"
+        raise NoAnswerError(
+            f"a token is needed to ask over HTTP, and {where}. Make one where the node's keys are with "
+            f"`comesh keys token NAME`, and give it as {TOKEN}=TOKEN, or with --token-file FILE"
+        )
+    if not (token.isascii() and token.isprintable()):
+        raise NoAnswerError("the token has characters that no token has; was it copied as a whole?")
+    return token
+
+
+class RemoteClient:
+    def __init__(self, target: Target, token: str, keys: Path, *, within_s: float = ANSWER_S) -> None:
+        if not target.tls and not is_loopback(target.host):
+            raise NoAnswerError(
+                f"{target} is asked without TLS, so everybody on the way could read the token; write https://"
+            )
+        self._target = target
+        self._token = token
+        self._within_s = within_s
+        self._keys = keys
+        self._context = _context(keys) if target.tls else None
+        self._open: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> "RemoteClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def wait(self, within_s: float) -> None:
+        """How long an answer may take from now on."""
+        self._within_s = within_s
+
+    def ask(self, kind: type[_T], ask: str, **about: Any) -> _T:
+        """The answer to one question, as what it is."""
+        if ask == "fire":
+            return self._fire(kind, **about)
+        return self._decoded(self._get(_path(ask, about)), kind)
+
+    def watch(self, kind: type[_T]) -> Iterator[_T]:
+        """News, until the node ends."""
+        response = self._request("GET", f"{BASE}/events", within_s=SILENT_S)
+        event = b""
+        while line := self._line(response):
+            name, _, value = line.rstrip(b"\r\n").partition(b": ")
+            if name == b"event":
+                event = value
+            elif name == b"data" and event == b"news":
+                yield self._decoded(value, kind)
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _fire(self, kind: type[_T], *, routine: str, **wish: str) -> _T:
+        """As the control socket answers: with the run, or why there is none."""
+        path = f"{BASE}/routines/{quote(routine, safe='')}/fire"
+        try:
+            response = self._request("POST", path, msgspec.json.encode(wish))
+            answer = msgspec.json.decode(self._body(response), type=dict[str, Any])
+            fired = {"run": answer["run"], "why_not": ""}
+        except SaidNoError as wrong:
+            fired = {"run": None, "why_not": str(wrong).removeprefix(f"{routine} was not fired: ")}
+        return msgspec.convert(fired, kind)
+
+    def _get(self, path: str) -> bytes:
+        return self._body(self._request("GET", path))
+
+    def _request(
+        self, method: str, path: str, body: bytes | None = None, *, within_s: float | None = None
+    ) -> http.client.HTTPResponse:
+        self.close()
+        wait_s = self._within_s if within_s is None else within_s
+        connection = self._open = self._connection(wait_s)
+        headers = {"authorization": f"Bearer {self._token}", "accept": "*/*"}
+        try:
+            connection.connect()
+            self._check_node(connection)
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as wrong:
+            self._not_reached(wrong)
+        if response.status != http.HTTPStatus.OK:
+            self._refused(response.status, self._body(response))
+        return response
+
+    def _connection(self, within_s: float) -> http.client.HTTPConnection:
+        target = self._target
+        if self._context is None:
+            return http.client.HTTPConnection(target.host, target.port, timeout=within_s)
+        return http.client.HTTPSConnection(target.host, target.port, timeout=within_s, context=self._context)
+
+    def _check_node(self, connection: http.client.HTTPConnection) -> None:
+        """Before the token is sent."""
+        wanted = self._target.node
+        if wanted is None or not isinstance(connection.sock, ssl.SSLSocket):
+            return
+        shown: dict[str, Any] = dict(connection.sock.getpeercert() or {})
+        found = [str(value) for kind, value in shown.get("subjectAltName", ()) if kind == "URI"]
+        if _NODE_URI + wanted not in found:
+            there = found[0].removeprefix(_NODE_URI) if found else "no node"
+            raise NoAnswerError(
+                f"{self._target} is {there}, not {wanted}; is the address of {wanted} right in the document?"
+            )
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            return response.read(MOST_ANSWER_BYTES)
+        except (OSError, http.client.HTTPException) as wrong:
+            self._not_reached(wrong)
+
+    def _line(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            return response.readline()
+        except (OSError, http.client.HTTPException) as wrong:
+            self._not_reached(wrong)
+
+    def _decoded(self, body: bytes, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+            raise NoAnswerError(
+                f"{self._target} says what this command does not understand ({wrong}): is it a node, and "
+                "this the comesh of its version?"
+            ) from None
+
+    def _refused(self, status: int, body: bytes) -> NoReturn:
+        try:
+            said = msgspec.json.decode(body, type=dict[str, Any]).get("error", "")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            said = f"status {status}: is this the HTTP interface of a node?"
+        raise (SaidNoError if status in SAYS_NO else NoAnswerError)(f"{self._target}: {said}")
+
+    def _not_reached(self, wrong: Exception) -> NoReturn:
+        raise NoAnswerError(_why(self._target, self._keys, wrong)) from wrong
+
+
+def _context(keys: Path) -> ssl.SSLContext:
+    """Trusts the authority of the deployment, and nobody else. Nodes are known by name, not by address."""
+    authority = keys / "authority.crt"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    try:
+        context.load_verify_locations(authority)
+    except FileNotFoundError:
+        raise NoAnswerError(
+            f"{authority} is missing, so nobody can tell a node of this deployment from others; copy it from "
+            "where it was made, or say where it is with --keys"
+        ) from None
+    except (OSError, ssl.SSLError) as wrong:
+        raise NoAnswerError(f"{authority} cannot be used ({wrong})") from None
+    return context
+
+
+def _path(ask: str, about: dict[str, Any]) -> str:
+    if ask in ("mesh", "doctor"):
+        return f"{BASE}/status/{ask}"
+    if ask in LISTS:
+        return f"{BASE}/{ask}"
+    if ask == "runs":
+        return f"{BASE}/runs" + (f"?limit={about['limit']}" if "limit" in about else "")
+    if ask in ENTITIES:
+        return f"{BASE}/{ask}s/{quote(about[ask], safe='')}"
+    raise NoAnswerError(f"{ask!r} cannot be asked over HTTP; ask on the machine of the node")
+
+
+def _why(target: Target, keys: Path, wrong: Exception) -> str:
+    match wrong:
+        case ssl.SSLCertVerificationError(verify_code=9 | 10):
+            return f"the certificate of {target} is not valid now: renew it, or set the clock of this machine"
+        case ssl.SSLCertVerificationError():
+            return (
+                f"the certificate of {target} is not of this deployment: {keys / 'authority.crt'} did not "
+                f"sign it ({wrong.verify_message}). Is it another mesh, or are this one's keys elsewhere "
+                "(--keys)?"
+            )
+        case ssl.SSLError():
+            return (
+                f"{target} does not speak TLS ({wrong.reason}); is the port right? Without TLS it is http://"
+            )
+        case TimeoutError():
+            return f"{target} did not answer in time; is its machine on, and reached from here?"
+        case ConnectionRefusedError():
+            return f"nothing listens at {target}; does the node run, with its HTTP interface there (--api)?"
+        case http.client.HTTPException() | ConnectionError():
+            return f"{target} broke the connection off ({wrong}); if it has TLS, write https://"
+        case OSError():
+            return f"{target} is not reached: {wrong.strerror or wrong}"
+        case _:
+            return f"{target} is not reached: {wrong}"
