@@ -210,12 +210,12 @@ def test_a_command_by_hand_waits_for_the_lock() -> None:
     request = mesh.order(HALL, set_on(LAMP, False))
     mesh.stage.run(1)
     assert mesh.answers[request].run is not None
-    assert any(what == "queued" for routine, what, _ in mesh.traces if routine == "set/lamp")
-    assert [what for routine, what, _ in mesh.traces if routine == "set/lamp"][-1] != "finished"
+    assert any(what == "queued" for routine, what, _ in mesh.traces if routine == "set.lamp")
+    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] != "finished"
     mesh.stage.run(6)
-    assert [what for routine, what, _ in mesh.traces if routine == "set/lamp"][-1] == "finished"
+    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] == "finished"
     assert mesh.reading(LAMP) is False
-    assert mesh.records(HALL).keys().isdisjoint({"run/set/lamp", "routine/set/lamp"}), "it leaves nothing"
+    assert mesh.records(HALL).keys().isdisjoint({"run/set.lamp", "routine/set.lamp"}), "it leaves nothing"
     mesh.end()
 
 
@@ -245,7 +245,7 @@ def test_a_command_by_hand_survives_its_leader() -> None:
     mesh.stage.crash(leader_of(mesh, HALL))
     mesh.stage.run(20)
     assert mesh.reading(LAMP) is True
-    assert [what for routine, what, _ in mesh.traces if routine == "set/lamp"][-1] == "finished"
+    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] == "finished"
     mesh.end()
 
 

@@ -21,6 +21,7 @@ from comesh.api.invitations import Invitations
 from comesh.api.limits import ANSWER_S, MOST_HEADER_BYTES
 from comesh.api.metrics import CONTENT_TYPE, Metrics
 from comesh.api.openapi import document
+from comesh.api.operations import Operating
 from comesh.api.reading import Reading
 from comesh.api.tokens import KnownTokens, Role, Token
 from comesh.runtime.assembly import Assembly
@@ -43,6 +44,7 @@ class App:
         )
         table = endpoints(Reading(assembly), Firing(assembly), self.events)
         table += Invitations(assembly).endpoints()
+        table += Operating(assembly).endpoints()
         table += [
             Endpoint(
                 name="metrics",
@@ -132,6 +134,7 @@ class App:
                 self._assembly.log.error(f"nobody may ask over HTTP: {self._told_trouble}")
         if token is None:
             raise RefusedError(401, BAD_TOKEN, headers=asks)
+        request.state.token_name = token.name
         request.state.may_ask = lambda: self._who(shown.strip()) is not None
         if not token.role.may(needed):
             raise RefusedError(

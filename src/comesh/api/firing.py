@@ -31,7 +31,7 @@ class Firing:
         if routine not in known:
             raise unknown_here(unknown("routine", routine, known))
         wished = secrets.token_hex(16) if wish.request is None else wish.request
-        fired = await self._fire(routine, wished)
+        fired = await self._fire(routine, wished, f"{request.state.token_name} (token)")
         if fired.run is None:
             raise RefusedError(
                 503,
@@ -41,7 +41,7 @@ class Firing:
             )
         return FireAnswer(routine=routine, request=wished, run=fired.run)
 
-    async def _fire(self, routine: RoutineId, request: str) -> Fired:
+    async def _fire(self, routine: RoutineId, request: str, by: str) -> Fired:
         of, task = self._open.get(request, (routine, None))
         if of != routine:
             raise RefusedError(409, f"the request id is in use for the routine {of}; take another one")
@@ -50,13 +50,13 @@ class Firing:
                 raise RefusedError(
                     503, f"{MOST_FIRINGS} firings wait for their answers here; ask again", headers=SOON
                 )
-            task = asyncio.create_task(self._ask(routine, request))
+            task = asyncio.create_task(self._ask(routine, request, by))
             self._open[request] = (routine, task)
             task.add_done_callback(lambda _: self._open.pop(request, None))
         return await asyncio.shield(task)  # who asked may go; the firing goes on
 
-    async def _ask(self, routine: RoutineId, request: str) -> Fired:
-        asked = {"ask": "fire", "routine": routine, "request": request}
+    async def _ask(self, routine: RoutineId, request: str, by: str) -> Fired:
+        asked = {"ask": "fire", "routine": routine, "request": request, "by": by}
         return cast(Fired, await self._assembly.inquiries.answer(asked))
 
 

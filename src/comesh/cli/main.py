@@ -30,9 +30,19 @@ COMMANDS = (
     "routines",
     "runs",
     "fire",
+    "set",
+    "pause",
+    "resume",
+    "maintain",
+    "unlock",
+    "audit",
     "trace",
     "watch",
     "doctor",
+    "apply",
+    "versions",
+    "leave",
+    "recover",
     "node",
     "virtual",
     "keys",
@@ -43,6 +53,9 @@ COMMANDS = (
     "lab",
     "schema",
 )
+
+OTHERWISE_CALLED = {"set": "set_device"}
+"""Commands whose name Python has for something else."""
 
 
 @contextmanager
@@ -69,7 +82,8 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"comesh.cli.{cmd_name}"), cmd_name)
+        name = OTHERWISE_CALLED.get(cmd_name, cmd_name)
+        found = getattr(import_module(f"comesh.cli.{name}"), name)
         if isinstance(found, typer.Typer):  # a command with sub-commands
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

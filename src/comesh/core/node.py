@@ -150,8 +150,10 @@ class Node:
                 if event.deployment > groups.versions.newest.version:
                     groups.post_office.on_newer(event.sender, step)
                 if isinstance(message, _OF_GROUPS):
-                    # A node that the newest version has no more keeps its seats until they are handed off.
-                    former = isinstance(message, InConfig) and self.membership.is_former(event.sender)
+                    # A node that the newest version has no more keeps its seats until they are handed off,
+                    # and may still have to hear of that version.
+                    keeps = isinstance(message, InConfig | DocumentAsked)
+                    former = keeps and self.membership.is_former(event.sender)
                     if former or self.membership.hears(event.sender, event.incarnation, step):
                         self._on_group_message(event, message, groups, step)
                 else:

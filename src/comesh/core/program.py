@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership.roster import Roster
 from comesh.core.plan import Plan
 from comesh.core.selection import Selector
@@ -82,6 +82,8 @@ class DeviceProgram(msgspec.Struct, frozen=True, kw_only=True):
     """None: answers are taken as they are."""
     fences: bool = False
     """It refuses a command with a lower stamp than it has seen."""
+    by_hand_ms: float = 5000.0
+    """How long a command by hand may take."""
 
 
 class StepProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +170,11 @@ class Program:
             first_versions = dict.fromkeys(plan.genesis, plan.version)
         self.first_versions: dict[GroupId, int] = dict(first_versions)
         """The deployment version that added each group."""
+        known = {} if previous is None else previous.node_since
+        self.node_since: dict[NodeId, int] = {
+            node.id: known.get(node.id, plan.version) for node in plan.nodes
+        }
+        """The deployment version since which all have each node."""
         self.group_of_device: dict[DeviceId, GroupId] = {
             device: cluster.group for cluster in plan.clusters for device in cluster.devices
         }

@@ -31,6 +31,7 @@ from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Command, Deployment, Device, Routine, Step
 from comesh.deployment.moments import moment_of
 from comesh.deployment.planning import plan_of, readings_of, trigger_clause
+from comesh.deployment.problems import did_you_mean
 from comesh.deployment.schedules import Schedule, next_instant, schedule_of
 from comesh.deployment.settings import Durability, Location, Settings, Timeouts
 from comesh.deployment.values import ValueType
@@ -69,7 +70,10 @@ def program_of(
     }
     return Program(
         plan=plan,
-        devices={name: _device(name, device) for name, device in sorted(deployment.devices.items())},
+        devices={
+            name: _device(name, device, settings.command_timeout_ms)
+            for name, device in sorted(deployment.devices.items())
+        },
         routines=routines,
         settings=protocol_settings(settings),
         moment=moment_of(zone, settings.location),
@@ -118,7 +122,8 @@ def protocol_settings(settings: Settings) -> ProtocolSettings:
     )
 
 
-def _device(name: DeviceId, device: Device) -> DeviceProgram:
+def _device(name: DeviceId, device: Device, command_timeout_ms: int) -> DeviceProgram:
+    longest_ms = max((command.takes_ms for command in device.commands.values()), default=None)
     fences_itself = device.driver.type == "virtual" or device.on is not None
     return DeviceProgram(
         id=name,
@@ -126,6 +131,7 @@ def _device(name: DeviceId, device: Device) -> DeviceProgram:
         flight_ms=SELF_FENCED_FLIGHT_MS if fences_itself else None,
         fit=_fit(device.readings),
         fences=device.driver.type == "virtual",
+        by_hand_ms=0.0 if longest_ms is None else float(longest_ms + command_timeout_ms),
     )
 
 
@@ -163,6 +169,24 @@ def _routine(
             for step in routine.do
         ),
     )
+
+
+def step_by_hand(
+    deployment: Deployment, device: DeviceId, command: str, argument: Value | None
+) -> StepProgram:
+    """A command that a person gives, as the document has it. ValueError: it has none such."""
+    known = deployment.devices[device]
+    if command not in known.commands:
+        hint = did_you_mean(command, known.commands)
+        able = f"; it can be told to {', '.join(sorted(known.commands))}" if known.commands else ""
+        raise ValueError(f"{device} cannot be told to {command}" + (f"; {hint}" if hint else able))
+    takes = known.commands[command].argument
+    if takes is None and argument is not None:
+        raise ValueError(f"{device} {command} takes no argument")
+    if takes is not None and (argument is None or takes.fit(argument) is None):
+        raise ValueError(f"{device} {command} takes {takes.describe()}, not {argument!r}")
+    step = Step(device=device, command=command, argument=argument)
+    return _step(step, known, deployment.settings.command_timeout_ms)
 
 
 def _step(step: Step, device: Device, command_timeout_ms: int) -> StepProgram:

@@ -8,6 +8,16 @@
     {"ask": "runs", "limit": 50}           the latest runs
     {"ask": "run", "run": "..."}           what a run did, or the latest run of a routine, from all nodes
     {"ask": "fire", "routine": "...", "request": "..."}
+    {"ask": "pause", "routine": "..."}     it does not fire; without a routine: nothing does. And "resume"
+    {"ask": "maintain", "device": "...", "on": true}       routines leave it alone
+    {"ask": "set", "device": "...", "command": "...", "argument": ...}    by hand, through its lock
+    {"ask": "unlock", "device": "...", "run": "..."}       the run that holds it is stopped
+    {"ask": "audit"}                       who did what
+    {"ask": "versions"}, {"ask": "version", "version": 2}, {"ask": "chain"}     of the document
+    {"ask": "preview", "text": "..."}      what a document would change
+    {"ask": "apply", "base": 1, "text": "...", "why": "..."}      have the mesh run by it
+    {"ask": "reach", "version": 2}         have all groups work by it at once
+    {"ask": "recover", "group": "..."}     go on alone, because its other members are lost for good
     {"ask": "watch"}                       news of the whole mesh, line by line, until the socket is closed
     {"ask": "device", "device": "...", "be": "slow|silent|gone|well", "ms": 500}    a virtual one of this node
     {"ask": "device", "device": "...", "readings": {"open": "true"}}                as if somebody had done it
@@ -20,6 +30,9 @@ understood and there is no such thing, or it is out of reach. Only the node's ow
 import asyncio
 import contextlib
 import os
+import pwd
+import socket
+import struct
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -33,8 +46,11 @@ POINTER: Final = "control.path"
 ELSEWHERE: Final = "comesh-"
 """How the directory is called where it is then."""
 LONGEST_PATH: Final = 100
-MOST_LINE_BYTES: Final = 65_536
+MOST_LINE_BYTES: Final = 2_500_000
+"""A question may carry a document, each of its characters in two."""
 MOST_CLIENTS: Final = 64
+
+_CREDENTIALS: Final = struct.Struct("3i")
 
 Asked = dict[str, Any]
 Answer = Callable[[Asked], Awaitable[object]]
@@ -44,7 +60,9 @@ Stream = Callable[[Asked], AsyncIterator[object]]
 class Control:
     """Serves `answer` for one line, and `stream` for asks that go on (`watch`)."""
 
-    def __init__(self, directory: Path, answer: Answer, stream: Stream) -> None:
+    def __init__(self, directory: Path, answer: Answer, stream: Stream, *, where: str = "") -> None:
+        """where: the node, in the names of those who ask."""
+        self._where = where
         self._directory = directory
         self._answer = answer
         self._stream = stream
@@ -114,7 +132,7 @@ class Control:
         if asked.get("ask") == "watch":
             await self._tell_until_gone(asked, reader, writer)
         else:
-            await _write(writer, await self._answer(asked))
+            await _write(writer, await self._answer({**asked, "by": f"{_user(writer)}@{self._where}"}))
 
     async def _tell_until_gone(
         self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -133,6 +151,18 @@ class Control:
             for task in (telling, gone):
                 task.cancel()
             await asyncio.gather(telling, gone, return_exceptions=True)
+
+
+def _user(writer: asyncio.StreamWriter) -> str:
+    """Who is at the other end, as the system knows."""
+    credentials = writer.get_extra_info("socket").getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
+    )
+    _, user, _ = _CREDENTIALS.unpack(credentials)
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 async def _write(writer: asyncio.StreamWriter, answer: object) -> None:

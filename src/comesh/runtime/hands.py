@@ -85,13 +85,14 @@ def _value(device_id: DeviceId, device: Device, reading: str, text: object) -> V
     if kind is None:
         hint = did_you_mean(reading, device.readings)
         raise ValueError(f"{device_id} has no reading {reading!r}" + (f"; {hint}" if hint else ""))
-    value = kind.fit(_parsed(kind, str(text)))
+    value = kind.fit(parse_value(kind, str(text)))
     if value is None:
         raise ValueError(f"{device_id}.{reading} is {kind.describe()}, not {str(text)!r}")
     return value
 
 
-def _parsed(kind: ValueType, text: str) -> object:
+def parse_value(kind: ValueType, text: str) -> Value | None:
+    """What a person wrote; None: it is not of that kind."""
     try:
         match kind.kind:
             case Kind.BOOL:

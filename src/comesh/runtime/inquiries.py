@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from comesh import __version__
-from comesh.core.effects import Answered
 from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime import entities, health
+from comesh.runtime import applying, entities, health, operations
 from comesh.runtime.hands import touch
 from comesh.runtime.health import resident_kb
 from comesh.runtime.questions import WATCH_MS
@@ -67,10 +66,11 @@ class Said(msgspec.Struct, frozen=True, array_like=True):
 class Inquiries:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
-        self._requests = 0
         self.entities = entities.Entities(assembly)
         self.reading = Reading(assembly, self.entities)
+        self.operations = operations.Operations(assembly)
         self.health = health.Healths(assembly)
+        self.applying = applying.Applying(assembly)
         self._differing: set[NodeId] = set()
         """Nodes that go by another document of the same version."""
 
@@ -87,6 +87,10 @@ class Inquiries:
                 return msgspec.json.encode(view.runs())
             case entities.ASK:
                 return self.entities.answer_peer(about)
+            case operations.AUDIT:
+                return self.operations.answer_peer()
+            case _ if ask in applying.PEER_ASKS:
+                return self.applying.answer_peer(ask)
             case health.ASK:
                 return msgspec.json.encode(self.health.own())
             case "clock":
@@ -139,7 +143,19 @@ class Inquiries:
             case {"ask": "doctor"}:
                 return await self.health.mesh()
             case {"ask": "fire", "routine": str(routine)}:
-                return await self._fire(RoutineId(routine), asked.get("request"))
+                return await self._fire(RoutineId(routine), asked.get("request"), str(asked.get("by", "")))
+            case {"ask": "audit"}:
+                return await self.operations.audit()
+            case {"ask": str(ask)} if ask in operations.ASKS:
+                try:
+                    return await self.operations.answer(asked)
+                except (UnknownError, ValueError) as wrong:
+                    return operations.in_words(wrong)
+            case {"ask": str(ask)} if ask in applying.ASKS:
+                try:
+                    return await self.applying.answer(asked)
+                except (UnknownError, NotReachedError, ValueError) as wrong:
+                    return {"error": str(wrong), "no": True}
             case {"ask": "device", "device": str(device), "be": str(be)}:
                 return self._misbehave(DeviceId(device), be, asked.get("ms", 0.0))
             case {"ask": "device", "device": str(), "readings": dict()}:
@@ -241,27 +257,16 @@ class Inquiries:
         peers = self._assembly.transport.peers()
         return {node: peer.why for node, peer in sorted(peers.items()) if not peer.connected}
 
-    async def _fire(self, routine: RoutineId, request: object) -> Fired:
+    async def _fire(self, routine: RoutineId, request: object, by: str) -> Fired:
         assembly = self._assembly
         known = assembly.deployment.routines
         if routine not in known:
             hint = did_you_mean(routine, known)
             return Fired(run=None, why_not=f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""))
         if not isinstance(request, str):
-            self._requests += 1
-            request = f"{assembly.node.id}.{assembly.journal.boot}.{self._requests}"
-        answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-
-        def take(told: Answered) -> None:
-            if not answered.done():
-                answered.set_result(told)
-
-        assembly.view.answers[request] = take
-        assembly.host.give(FireAsked(routine=routine, request=request))
-        try:
-            told = await asyncio.wait_for(answered, FIRE_WAIT_S)
-        except TimeoutError:
-            assembly.view.answers.pop(request, None)
+            request = self.operations.new_request()
+        told = await self.operations.ask(FireAsked(routine=routine, request=request, by=by), FIRE_WAIT_S)
+        if told is None:
             return Fired(run=None, why_not=f"no answer within {FIRE_WAIT_S:.0f} s; is its group served?")
         return Fired(run=None if told.run is None else str(told.run), why_not=told.why_not)
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from comesh.runtime.client import ANSWER_S, NoAnswerError, SaidNoError
+from comesh.runtime.remote_orders import ORDERS, done, order_path
 
 TOKEN: Final = "COMESH_TOKEN"
 BASE: Final = "/api/v1"
@@ -99,6 +100,8 @@ class RemoteClient:
         """The answer to one question, as what it is."""
         if ask == "fire":
             return self._fire(kind, **about)
+        if ask in ORDERS:
+            return self._order(kind, ask, about)
         return self._decoded(self._get(_path(ask, about)), kind)
 
     def watch(self, kind: type[_T]) -> Iterator[_T]:
@@ -124,6 +127,14 @@ class RemoteClient:
         except SaidNoError as wrong:
             fired = {"run": None, "why_not": str(wrong).removeprefix(f"{routine} was not fired: ")}
         return msgspec.convert(fired, kind)
+
+    def _order(self, kind: type[_T], ask: str, about: dict[str, Any]) -> _T:
+        path, wish = order_path(ask, about)
+        try:
+            response = self._request("POST", f"{BASE}/{path}", msgspec.json.encode(wish))
+            return msgspec.convert(done(msgspec.json.decode(self._body(response))), kind)
+        except SaidNoError as wrong:
+            return msgspec.convert(done({}, str(wrong)), kind)
 
     def _get(self, path: str) -> bytes:
         return self._body(self._request("GET", path))
@@ -219,8 +230,8 @@ def _path(ask: str, about: dict[str, Any]) -> str:
         return f"{BASE}/status/{ask}"
     if ask in LISTS:
         return f"{BASE}/{ask}"
-    if ask == "runs":
-        return f"{BASE}/runs" + (f"?limit={about['limit']}" if "limit" in about else "")
+    if ask in ("runs", "audit"):
+        return f"{BASE}/{ask}" + (f"?limit={about['limit']}" if "limit" in about else "")
     if ask in ENTITIES:
         return f"{BASE}/{ask}s/{quote(about[ask], safe='')}"
     raise NoAnswerError(f"{ask!r} cannot be asked over HTTP; ask on the machine of the node")

@@ -23,10 +23,21 @@ from comesh.core.effects import (
     RunTraced,
 )
 from comesh.core.group.groups import Groups
+from comesh.core.group.replica import Replica
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.node import Node
-from comesh.core.records import DeviceRecord, RoutineRecord, RunRecord, Stage, Status
+from comesh.core.orders.standing import paused, standing
+from comesh.core.records import (
+    AuditRecord,
+    DeviceRecord,
+    Kind,
+    RoutineRecord,
+    RunRecord,
+    Stage,
+    Standing,
+    Status,
+)
 from comesh.core.values import Value
 
 MOST_TRACED: Final = 500
@@ -49,6 +60,11 @@ class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     """Of the node that says this; empty: it has no seat in it."""
     serves: bool = False
+    version: int = 0
+    """The deployment version that it works by; 0: nobody was heard to serve it yet."""
+    state: tuple[int, int, int, int] | None = None
+    """How new the state is that this node has of it: config, round and rank of the ballot, entry; of two
+    members the higher one has the newer. None: it has no seat in it."""
 
 
 class DeviceSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +75,10 @@ class DeviceSeen(msgspec.Struct, frozen=True, kw_only=True):
     """None: it is down, or was not heard yet."""
     holder: str | None = None
     waiting: tuple[str, ...] = ()
+    maintained_by: str | None = None
+    """Who put it into maintenance."""
+    breaking_by: str | None = None
+    """Who wants its lock broken."""
 
 
 class RunSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +100,19 @@ class RoutineSeen(msgspec.Struct, frozen=True, kw_only=True):
     """The run that ended last."""
     last_reason: str = ""
     """Empty: it finished."""
+    paused_by: str | None = None
+
+
+class AuditSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a group's audit log."""
+
+    group: GroupId
+    number: int
+    wall_ms: float
+    by: str
+    what: str
+    request: str
+    run: str | None = None
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +173,7 @@ class View:
         self._traces: OrderedDict[str, deque[TraceLine]] = OrderedDict()
         self.refused: Counter[str] = Counter()
         self.watchers: list[Watcher] = []
-        self.answers: dict[str, Callable[[Answered], None]] = {}
+        self.answers: dict[str, list[Callable[[Answered], None]]] = {}
         """Who waits for the answer to a request."""
 
     def on_observation(self, told: Observation) -> None:
@@ -150,8 +183,7 @@ class View:
             case RunTraced():
                 self._trace(told)
             case Answered():
-                waiting = self.answers.pop(told.request, None)
-                if waiting is not None:
+                for waiting in self.answers.get(told.request, ()):
                     waiting(told)
             case Refused():
                 self._count_refusal(told.why.split(":")[0][:80])
@@ -234,6 +266,8 @@ class View:
                 leader=leader,
                 role=seat.role.value,
                 serves=serving is not None,
+                version=seat.config.version,
+                state=_state(seat),
             )
         if listing is not None:
             return GroupSeen(
@@ -242,6 +276,7 @@ class View:
                 epoch=listing.epoch,
                 members=listing.nodes,
                 leader=listing.leader,
+                version=listing.version,
             )
         return GroupSeen(
             group=group,
@@ -257,6 +292,22 @@ class View:
 
     def routines(self) -> tuple[RoutineSeen, ...]:
         return tuple(seen for serving in self._servings() for seen in _routines(serving))
+
+    def audit(self) -> tuple[AuditSeen, ...]:
+        """Who did what, of the groups that this node serves."""
+        return tuple(
+            AuditSeen(
+                group=serving.group,
+                number=one.number,
+                wall_ms=one.at_ms,
+                by=one.by,
+                what=one.what,
+                request=one.request,
+                run=None if one.run is None else str(one.run),
+            )
+            for serving in self._servings()
+            for one in serving.all(AuditRecord)
+        )
 
     def _servings(self) -> Iterator[Serving]:
         groups = self._node.groups
@@ -274,6 +325,10 @@ class View:
         return all(one.leader is not None for one in self.groups() if self._node.id in one.members)
 
 
+def _state(seat: Replica) -> tuple[int, int, int, int]:
+    return seat.config.number, seat.accepted.round, seat.accepted.rank, seat.ledger.number
+
+
 def _devices(serving: Serving) -> Iterator[DeviceSeen]:
     part = serving.parts.get("devices")
     for device in serving.program.devices_of(serving.group):
@@ -286,7 +341,13 @@ def _devices(serving: Serving) -> Iterator[DeviceSeen]:
             readings=None if sensed is None else sensed.readings,
             holder=None if record is None or record.hold is None else str(record.hold.run),
             waiting=() if record is None else tuple(str(one.run) for one in record.queue),
+            maintained_by=_by(standing(serving, Kind.MAINTAINED, device)),
+            breaking_by=_by(standing(serving, Kind.BREAKING, device)),
         )
+
+
+def _by(order: Standing | None) -> str | None:
+    return None if order is None else order.by
 
 
 def _routines(serving: Serving) -> Iterator[RoutineSeen]:
@@ -302,6 +363,7 @@ def _routines(serving: Serving) -> Iterator[RoutineSeen]:
             waiting=0 if record is None else len(record.waiting),
             last=None if ended is None else str(ended.run),
             last_reason="" if ended is None else ended.reason,
+            paused_by=_by(paused(serving, routine)),
         )
 
 

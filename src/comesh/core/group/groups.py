@@ -98,9 +98,15 @@ class Groups:
         self._begin_anew(image, step)
 
     def _begin_anew(self, image: Image, step: Step) -> None:
-        """A journal that was initialised with the deployment, and holds nothing yet: write its rights."""
+        """A journal that was initialised with the deployment, and holds nothing yet: write its rights.
+
+        Of a node that came later only those of groups that came with it or after it: before, another journal
+        may have had its name."""
         if self._initialised and not image.configs and not image.tombstones:
-            self._take_rights(self.versions.newest, (), step)
+            newest = self.versions.newest
+            since = newest.node_since.get(self.own, 0)
+            before = tuple(group for group, first in newest.first_versions.items() if first < since)
+            self._take_rights(newest, before, step)
 
     def _load(self, image: Image) -> None:
         """Take the deployment versions that the journal holds."""

@@ -9,11 +9,8 @@ from comesh.core.records import Kind, Standing, standing_key
 from comesh.core.stamps import RunId
 
 ALL: Final = ""
-BY_HAND: Final = "set/"
+BY_HAND: Final = "set."
 """How the routines of commands by hand are called, followed by the device. No document can name one so."""
-
-BY_HAND_MS: Final = 5000.0
-"""How long a command by hand may take, if no routine has a longer one for that device."""
 
 
 def standing(serving: Serving, kind: Kind, of: str) -> Standing | None:
@@ -34,8 +31,9 @@ def by_hand(device: DeviceId) -> RoutineId:
 
 
 def longest_command_ms(program: Program, device: DeviceId) -> float:
-    """How long a command to a device may take at most."""
-    return max(program.longest_ms.get(device, 0.0), BY_HAND_MS)
+    """How long a command to a device may take at most, by a routine or by hand."""
+    known = program.devices.get(device)
+    return max(program.longest_ms.get(device, 0.0), 0.0 if known is None else known.by_hand_ms)
 
 
 def is_by_hand(run: RunId) -> bool:

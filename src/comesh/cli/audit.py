@@ -1,0 +1,42 @@
+"""`comesh audit`: who did what, from the logs of all groups."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from comesh.cli.asking import asking
+from comesh.cli.ordering import Json
+from comesh.cli.tables import names_text, table
+from comesh.cli.terminal import Exit, number, out, plain, print_json
+from comesh.runtime.client import AnyClient
+from comesh.runtime.operations import Audit
+from comesh.runtime.view import AuditSeen
+
+
+@asking
+def audit(
+    client: AnyClient,
+    *,
+    by: Annotated[str, typer.Option("--by", metavar="TEXT", help="Only of those whose name has this.")] = "",
+    about: Annotated[str, typer.Option("--about", metavar="TEXT", help="Only what has this in it.")] = "",
+    last: Annotated[int, typer.Option("--last", min=1, max=500, help="How many at most.")] = 20,
+    json: Json = False,
+) -> None:
+    """Who fired, paused, commanded or changed what, newest first. Each group keeps its latest 64 entries.
+    Exit 0: the logs of all groups are in it; 1: some were not heard."""
+    log = client.ask(Audit, "audit", limit=500)
+    found = tuple(one for one in log.entries if by in one.by and about in one.what)[:last]
+    if json:
+        print_json(Audit(entries=found, unheard=log.unheard))
+    else:
+        if found:
+            out.print(table(("at", "who", "did", "run", "group"), map(_row, found)))
+        unheard = f"; not heard: the logs of {names_text(log.unheard)}" if log.unheard else ""
+        out.print(plain(f"{number(len(found), 'entry').replace('entrys', 'entries')}{unheard}"))
+    raise typer.Exit(int(Exit.NO if log.unheard else Exit.OK))
+
+
+def _row(one: AuditSeen) -> list[str]:
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.wall_ms / 1000))
+    return [at, plain(one.by).plain, plain(one.what).plain, one.run or "", one.group]

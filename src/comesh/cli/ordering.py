@@ -1,0 +1,69 @@
+"""What the commands that order something share: asking, waiting for what comes of it, and saying it."""
+
+import sys
+import time
+from typing import Annotated, Any, Final
+
+import typer
+
+from comesh.cli.terminal import Exit, err, fail, out, plain, print_json
+from comesh.runtime.answers import RunAnswer
+from comesh.runtime.client import AnyClient, SaidNoError
+from comesh.runtime.operations import WAIT_S, Done
+
+LOOK_S: Final = 0.1
+FOLLOW_S: Final = 60.0
+"""How long the end of a run is waited for."""
+
+Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+Request = Annotated[
+    str | None,
+    typer.Option(
+        "--request", help="An id of your own: the same one is carried out once, however often it is asked."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether you are sure.")]
+
+
+def order(client: AnyClient, ask: str, request: str | None, **about: Any) -> Done:
+    if request is not None:
+        about["request"] = request
+    client.wait(WAIT_S + 5.0)
+    return client.ask(Done, ask, **about)
+
+
+def say(done: Done, what: str, *, json: bool) -> None:
+    """What was ordered, or why it is not done; ends the command."""
+    if json:
+        print_json(done)
+    elif done.why_not:
+        for group, why in sorted(done.failed.items()):
+            err.print(f"{group}: {why}")
+        fail(done.why_not + ("; it may be done later" if done.unanswered else ""), Exit.NO)
+    else:
+        out.print(plain(what))
+    raise typer.Exit(int(Exit.NO if done.why_not else Exit.OK))
+
+
+def sure(question: str, *, yes: bool) -> None:
+    """Ends the command unless the person is."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail(f"{question} Nobody is here to say so: --yes does")
+    if not typer.confirm(question, err=True):
+        fail("nothing was done", Exit.NO)
+
+
+def followed(client: AnyClient, run: str) -> RunAnswer | None:
+    """A run once it has ended; None: it did not in time, or nobody knows it any more."""
+    ends = time.monotonic() + FOLLOW_S
+    while time.monotonic() < ends:
+        try:
+            answer = client.ask(RunAnswer, "run", run=run)
+        except SaidNoError:  # its leader may have changed meanwhile
+            answer = None
+        if answer is not None and answer.ended:
+            return answer
+        time.sleep(LOOK_S)
+    return None

@@ -1,0 +1,41 @@
+"""`comesh pause`: a routine does not fire any more; with --all nothing does, and what runs is stopped."""
+
+from typing import Annotated
+
+import typer
+
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_routines
+from comesh.cli.ordering import Json, Request, order, say
+from comesh.cli.terminal import fail
+from comesh.runtime.client import AnyClient
+
+All = Annotated[bool, typer.Option("--all", help="Every routine of the mesh: the emergency stop.")]
+Routine = Annotated[
+    str | None,
+    typer.Argument(help="The routine.", show_default=False, autocompletion=complete_routines),
+]
+
+
+@asking
+def pause(
+    client: AnyClient,
+    routine: Routine = None,
+    *,
+    everything: All = False,
+    request: Request = None,
+    json: Json = False,
+) -> None:
+    """Stop a routine until `comesh resume`: it fires for nobody, its run ends before its next command, and
+    what waits is dropped. A command under way is not taken back. Exit 0: that is committed; 1: it is not, and
+    why."""
+    check(routine, everything=everything)
+    about = {} if routine is None else {"routine": routine}
+    done = order(client, "pause", request, **about)
+    what = routine or f"all routines of {done.groups} groups"
+    say(done, f"paused {what}; go on with: comesh resume {routine or '--all'}", json=json)
+
+
+def check(routine: str | None, *, everything: bool) -> None:
+    if (routine is None) != everything:
+        fail("name one routine, or say --all")

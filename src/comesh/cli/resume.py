@@ -1,0 +1,23 @@
+"""`comesh resume`: a paused routine fires again; with --all every one does."""
+
+from comesh.cli.asking import asking
+from comesh.cli.ordering import Json, Request, order, say
+from comesh.cli.pause import All, Routine, check
+from comesh.runtime.client import AnyClient
+
+
+@asking
+def resume(
+    client: AnyClient,
+    routine: Routine = None,
+    *,
+    everything: All = False,
+    request: Request = None,
+    json: Json = False,
+) -> None:
+    """Let a paused routine fire again. What it missed is not made up for: a clause that is true already fires
+    when it next becomes true. Exit 0: that is committed; 1: it is not, and why."""
+    check(routine, everything=everything)
+    about = {} if routine is None else {"routine": routine}
+    done = order(client, "resume", request, **about)
+    say(done, f"resumed {routine or f'all routines of {done.groups} groups'}", json=json)

@@ -1,0 +1,67 @@
+"""`comesh set`: command a device by hand, through its lock, and see what comes of it."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_devices
+from comesh.cli.ordering import FOLLOW_S, Json, Request, followed, order, say
+from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.runtime.client import AnyClient
+from comesh.runtime.operations import Done
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """As --json prints it. ended None: it goes on."""
+
+    request: str
+    run: str
+    ended: str | None = None
+    reason: str = ""
+
+
+@asking
+def set_device(
+    client: AnyClient,
+    device: Annotated[
+        str, typer.Argument(help="The device.", show_default=False, autocompletion=complete_devices)
+    ],
+    command: Annotated[str, typer.Argument(help="One of its commands.", show_default=False)],
+    argument: Annotated[
+        str | None, typer.Argument(help="What the command takes, if it takes something.", show_default=False)
+    ] = None,
+    *,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until it is done.")] = True,
+    request: Request = None,
+    json: Json = False,
+) -> None:
+    """Command a device by hand. It waits until nobody else holds the device. Exit 0: the device did it (with
+    --no-wait: it will be tried); 1: it did not, and why."""
+    about = {} if argument is None else {"argument": argument}
+    done = order(client, "set", request, device=device, command=command, **about)
+    if done.run is None or not wait:
+        trace = f"{done.run} began; see what it does with: comesh trace '{done.run}'"
+        say(done, trace, json=json)
+        return
+    _follow(client, done, done.run, f"{device} {command} {argument or ''}".rstrip(), json=json)
+
+
+def _follow(client: AnyClient, done: Done, run: str, what: str, *, json: bool) -> None:
+    answer = followed(client, run)
+    last = None if answer is None else answer.trace[-1]
+    finished = last is not None and last.what == "finished"
+    if json:
+        ended, reason = (None, "") if last is None else (last.what, last.detail)
+        print_json(Outcome(request=done.request, run=run, ended=ended, reason=reason))
+    elif last is None:
+        fail(
+            f"{what}: no end within {FOLLOW_S:.0f} s; see what it waits for with: comesh trace '{run}'",
+            Exit.NO,
+        )
+    elif not finished:
+        fail(f"{what}: {last.what}: {last.detail}", Exit.NO)
+    else:
+        out.print(plain(f"{what}: done"))
+    raise typer.Exit(int(Exit.OK if finished else Exit.NO))

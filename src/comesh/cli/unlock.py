@@ -1,0 +1,35 @@
+"""`comesh unlock`: break the lock of a device; the run that holds it is stopped first."""
+
+from typing import Annotated
+
+import typer
+
+from comesh.cli.asking import asking
+from comesh.cli.completion import complete_devices
+from comesh.cli.ordering import Json, Request, Yes, order, say, sure
+from comesh.cli.terminal import Exit, fail
+from comesh.runtime.answers import DeviceAnswer
+from comesh.runtime.client import AnyClient
+
+
+@asking
+def unlock(
+    client: AnyClient,
+    device: Annotated[
+        str, typer.Argument(help="The device.", show_default=False, autocompletion=complete_devices)
+    ],
+    *,
+    yes: Yes = False,
+    request: Request = None,
+    json: Json = False,
+) -> None:
+    """Stop the run that holds a device, so that others get it. It is free once that run's own group has
+    stopped it: a group that is not reached is waited for. Exit 0: the run is told to stop; 1: it is not, and
+    why."""
+    state = client.ask(DeviceAnswer, "device", device=device).state
+    holder = None if state is None else state.holder
+    if holder is None:
+        fail(f"nobody holds {device}", Exit.NO)
+    sure(f"{device} is held by {holder}, which fails if its lock is broken. Break it?", yes=yes)
+    done = order(client, "unlock", request, device=device, run=holder)
+    say(done, f"{holder} is told to stop and give {device} back; see: comesh devices {device}", json=json)
