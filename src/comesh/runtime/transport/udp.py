@@ -13,6 +13,7 @@ import errno
 import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Final
 
 from OpenSSL import SSL
@@ -360,8 +361,7 @@ class UdpTransport:
             self._counters["dropped: not a datagram of ours"] += 1
             return
         try:
-            session.connection.bio_write(record)
-            plain = session.connection.recv(_READ_BYTES)
+            plain = session.connection.opened(record)
         except SSL.WantReadError:
             self._counters["dropped: repeated or damaged"] += 1
             return
@@ -418,7 +418,7 @@ class UdpTransport:
     # Time
 
     def _clock_ms(self) -> float:
-        return self._loop.time() * 1000.0
+        return monotonic() * 1000.0
 
     def _schedule_tick(self, *, fast: bool) -> None:
         if self._tick_handle is not None:
