@@ -1,18 +1,23 @@
 """Invitations over HTTP: kept sealed, taken once, bounded; a wrong proof learns nothing."""
 
 import asyncio
+import ssl
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from one_node import OneNode, one_node
+from one_node import OneNode, one_node, until
+from typer.testing import CliRunner
 
 from comesh.api import invitations
 from comesh.api.invitations import MOST_WRONG
+from comesh.cli.main import app
+from comesh.runtime.credentials import Authority
 from comesh.runtime.invitation import MOST_SEALED_BYTES, JoinToken
 
 FINGERPRINT = "ab" * 32
+runner = CliRunner()
 
 
 async def post(node: OneNode, path: str, body: object, token: str | None = None) -> tuple[int, Any]:
@@ -112,5 +117,36 @@ def test_it_outlives_a_restart_and_ends_in_time(tmp_path: Path, monkeypatch: pyt
             monkeypatch.setattr(again, "_now_ms", lambda: now_ms + 2 * invitations.HOUR_MS)
             assert set(again._waiting()) == {long.id}
             assert not (tmp_path / "data" / "invitations" / short.id).exists()
+
+    asyncio.run(story())
+
+
+def test_over_tls_with_the_node_s_own_certificate_which_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person's command knows the node by the authority; the new machine needs only the token."""
+
+    async def story() -> None:
+        async with one_node(tmp_path, api_cert="own") as node:
+            monkeypatch.setenv("COMESH_TOKEN", node.token)
+            at, keys = f"https://127.0.0.1:{node.port}", str(tmp_path / "keys")
+            invite = ["keys", "invite", "n1", "--at", at, "--document", str(tmp_path / "alone.yaml")]
+            made = await asyncio.to_thread(runner.invoke, app, [*invite, "--keys", keys])
+            assert made.exit_code == 0, made.stderr
+            monkeypatch.chdir(tmp_path)
+            join = ["join", made.stdout.strip(), "--at", at, "--keys", "there"]
+            joined = await asyncio.to_thread(runner.invoke, app, join)
+            assert joined.exit_code == 0, joined.stderr
+            assert (tmp_path / "there" / "n1.key").read_bytes() == (tmp_path / "keys" / "n1.key").read_bytes()
+            Authority.create(tmp_path / "theirs").issue("n1").write(tmp_path / "theirs", "n1")
+            refused = await asyncio.to_thread(
+                runner.invoke, app, [*invite, "--keys", str(tmp_path / "theirs")]
+            )
+            assert "shows a certificate that is not trusted here" in refused.stderr
+            where = ("127.0.0.1", node.port)
+            before = await asyncio.to_thread(ssl.get_server_certificate, where)
+            Authority.load(tmp_path / "keys").issue("n1").write(tmp_path / "keys", "n1", force=True)
+            await until(lambda: "new keys of this node are used" in node.said())
+            assert await asyncio.to_thread(ssl.get_server_certificate, where) != before
 
     asyncio.run(story())

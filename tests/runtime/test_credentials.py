@@ -77,6 +77,9 @@ def test_bad_names_of_nodes(directory: Path, name: str) -> None:
 def test_bad_names_and_days(tmp_path: Path, directory: Path) -> None:
     with pytest.raises(CredentialsError, match="cannot name a deployment"):
         Authority.create(tmp_path / "other", "a/b")
+    with pytest.raises(CredentialsError, match="cannot name a deployment"):
+        Authority.create(tmp_path / "other", "a" * 55)
+    Authority.create(tmp_path / "longest", "a" * 54)
     for days in (0, -1, 40_000):
         with pytest.raises(CredentialsError, match="1 to 36500 days"):
             Authority.load(directory).issue("n2", days)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from transport_parts import HOST, ONE, TWO, Inbox, make, opened, until
 
 from comesh.runtime.transport.fragments import MOST_INCOMING_BYTES_OF_ALL
+from comesh.runtime.transport.guard import Guard
 from comesh.runtime.transport.settings import (
     MOST_HALF_OPEN,
     MOST_HALF_OPEN_OF_THE_BOOK,
@@ -74,11 +75,14 @@ class Attacked:
 
 
 @asynccontextmanager
-async def attacked(settings: TransportSettings | None = None) -> AsyncIterator[Attacked]:
+async def attacked(
+    settings: TransportSettings | None = None, guard: Guard | None = None
+) -> AsyncIterator[Attacked]:
+    """guard: of n2."""
     inbox_one, inbox_two = Inbox(), Inbox()
     async with (
         opened(make(ONE, settings=settings), inbox_one) as one,
-        opened(make(TWO, settings=settings), inbox_two) as two,
+        opened(make(TWO, settings=settings, guard=guard), inbox_two) as two,
     ):
         one.set_addresses(TWO, [(HOST, two.port)])
         two.set_addresses(ONE, [(HOST, one.port)])

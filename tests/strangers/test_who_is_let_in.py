@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,10 @@ from transport_parts import (
     until_sent,
 )
 
+from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Authority, Credentials, name_in
+from comesh.runtime.revocation import Revocations, sign
+from comesh.runtime.transport.guard import NobodyRefused
 
 TRIES = 5
 
@@ -175,5 +179,75 @@ def test_who_lies_about_its_name_is_who_its_certificate_says() -> None:
             await until_sent(liar, ONE, b"I am n2", first)
             assert set(first.got) == {(THREE, b"I am n2")}
             assert third.got == []
+
+    asyncio.run(story())
+
+
+class Refusing(NobodyRefused):
+    """Has the authority's list, as a node that runs."""
+
+    def __init__(self) -> None:
+        self.revocations, self.told = Revocations(), Counter[str]()
+
+    def why_refused(self, certificate: x509.Certificate) -> str:
+        since = self.revocations.since(certificate, credentials(ONE).authorities)
+        return "" if since is None else "shows a revoked certificate"
+
+    def farewell(self, name: NodeId, certificate: x509.Certificate, at: str, why: str) -> bytes:
+        self.told[name] += 1
+        return b"you are revoked"
+
+
+def test_who_is_revoked_is_told_so_and_not_let_in() -> None:
+    """n3 talks to n2, until its certificate is revoked. Its session ends at once; however often it tries,
+    nothing that it says comes in, and n1 and n2 go on."""
+
+    async def story() -> None:
+        guard, said = Refusing(), Inbox()
+        async with attacked(guard=guard) as pair:
+            shown = as_a(Stranger, credentials(THREE))
+            async with opened(make(THREE, {TWO: pair.two.port}, shown=shown), said) as three:
+                await until_sent(three, TWO, b"before", pair.inbox_two)
+                pair.known.add(THREE)
+                before, came = counted(pair.two), len(pair.inbox_two.got)
+                authority = Authority.load(key_directory("ours"))
+                guard.revocations.take(sign(authority, None, [shown.certificate.serial_number]))
+                pair.two.end_refused()
+                assert not pair.two.peers()[THREE].connected
+                assert more(pair.two, before, "sessions ended by the guard") >= 1
+                await until(lambda: b"you are revoked" in said.messages)
+                for attempt in range(TRIES):
+                    three.send(TWO, b"let me in")
+                    await until(
+                        partial(more, pair.two, before, "handshakes refused by the guard", than=attempt)
+                    )
+                    await pair.go_on()
+                assert [one for one in pair.inbox_two.got[came:] if one[0] == THREE] == []
+                assert more(pair.two, before, "sessions established") == 0
+                assert "shows a revoked certificate" in pair.two.peers()[THREE].why
+                assert guard.told[THREE] > TRIES
+
+    asyncio.run(story())
+
+
+def test_a_new_certificate_of_the_same_name_is_let_in() -> None:
+    async def story() -> None:
+        guard, inbox = Refusing(), Inbox()
+        authority = Authority.load(key_directory("ours"))
+        old = credentials(THREE)
+        guard.revocations.take(sign(authority, None, [old.certificate.serial_number]))
+        new = replace(old, certificate=_like(old.certificate, authority.key))
+        async with (
+            opened(make(TWO, guard=guard), inbox) as two,
+            opened(make(THREE, {TWO: two.port}, shown=old), Inbox()) as stolen,
+            opened(make(THREE, {TWO: two.port}, shown=new), Inbox()) as three,
+        ):
+            stolen.send(TWO, b"I am the old one")
+            await until(lambda: two.counters["handshakes refused by the guard"])
+            await until_sent(three, TWO, b"I am the new one", inbox)
+            stolen.send(TWO, b"I am the old one")
+            await until(lambda: two.counters["handshakes refused by the guard"] > 1)
+            assert set(inbox.got) == {(THREE, b"I am the new one")}
+            assert two.peers()[THREE].connected
 
     asyncio.run(story())

@@ -51,7 +51,8 @@ CIPHERS: Final = b"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:E
 DTLS_1_2: Final = 0xFEFD
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}")
+_DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,53}")
+"""With the word authority it makes the 64 characters that a certificate allows."""
 _URI: Final = "comesh:node:"
 _DATES: Final = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED, by the machine's clock: it is not asked."""
@@ -108,7 +109,9 @@ class Authority:
     ) -> "Authority":
         """Makes the directory and both files."""
         if not _DEPLOYMENT.fullmatch(name):
-            raise CredentialsError(f"{name!r} cannot name a deployment; take letters, digits, space, . _ -")
+            raise CredentialsError(
+                f"{name!r} cannot name a deployment; take letters, digits, space, . _ -, at most 54"
+            )
         own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} authority")])
         made = Authority.make(own, days)
         make_directory(directory)

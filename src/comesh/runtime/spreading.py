@@ -17,6 +17,8 @@ from comesh.core.effects import NoticeLearned, Observation
 from comesh.core.events import NoticePosted
 from comesh.core.ids import NodeId
 from comesh.runtime.questions import question
+from comesh.runtime.revocation import RevocationList
+from comesh.runtime.transport.frames import MOST_ALONE_BYTES
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -49,7 +51,7 @@ class Spreading:
         self._news = asyncio.Event()
         self._next = 0
         self._trust.on_revoked.append(self.post)
-        self._trust.last_words = lambda proof: question(TELL, base64.b64encode(proof.der).decode())
+        self._trust.last_words = last_words
 
     def post(self) -> None:
         """Tell everybody which lists there are."""
@@ -87,6 +89,9 @@ class Spreading:
 
     def _on_told(self, about: str) -> None:
         """Another node refuses this one, and shows why."""
+        if not about:
+            self._trust.hear_of_revocation()
+            return
         try:
             self._trust.take(base64.b64decode(about, validate=True))
         except (binascii.Error, ValueError):
@@ -133,3 +138,9 @@ class Spreading:
                 continue
             for der in lists:
                 self._trust.take(der)
+
+
+def last_words(proof: RevocationList) -> bytes:
+    """To a node that is on the list: the list itself, or, if that is too long for a datagram, that it is."""
+    shown = question(TELL, base64.b64encode(proof.der).decode())
+    return shown if len(shown) <= MOST_ALONE_BYTES else question(TELL, "")

@@ -66,6 +66,7 @@ class Trust:
         self._told_ms: dict[NodeId, float] = {}
         self._told_notes: set[str] = set()
         self._trouble = ""
+        self._said_revoked = False
         self._stamps = self._look()
         self._unusable: Stamps = ()
         self.credentials = Credentials.load(keys, name, _no_time)
@@ -98,6 +99,8 @@ class Trust:
         """Files are copied one by one: what cannot be used now may be whole at the next look."""
         try:
             found = Credentials.load(self._keys, self._name, _no_time).with_clock(self._wall_ms)
+            if self.revocations.since(found.certificate, found.authorities) and not self.is_revoked:
+                raise CredentialsError(f"the certificate in {self._keys} is revoked")
         except CredentialsError as wrong:
             if self._unusable == stamps and not self._trouble:
                 self._trouble = f"new keys are not used: {wrong}"
@@ -107,6 +110,7 @@ class Trust:
         self._stamps, self._unusable, self._trouble = stamps, (), ""
         former, self.credentials = self.credentials, found
         if found.certificate != former.certificate:
+            self._said_revoked = False
             self._log.say("new keys of this node are used from now on")
         if found.authorities != former.authorities:
             count = len(found.authorities)
@@ -135,8 +139,16 @@ class Trust:
 
     def take(self, der: bytes) -> None:
         """A list that another node has."""
-        if not self._take(der) and self._known(der):
+        known = self.revocations.lists
+        self._take(der)
+        if self.revocations.lists != known:
             self._on_lists()
+
+    def hear_of_revocation(self) -> None:
+        """Another node says that this one is revoked; the list was too long to be shown."""
+        if not self._said_revoked:
+            self._said_revoked = True
+            self._log.error(self.own_words())
 
     def _known(self, der: bytes) -> bool:
         return any(one.der == der for one in self.revocations.lists)
@@ -213,7 +225,8 @@ class Trust:
         """What a person should look after."""
         now_ms = self._now_ms()
         refused = [what for at_ms, what in self._refused.values() if now_ms - at_ms < REFUSED_MS]
-        return tuple(filter(None, (self._trouble, *self.credentials.notes(), *refused)))
+        own = self.own_words() if self._said_revoked else ""
+        return tuple(filter(None, (own, self._trouble, *self.credentials.notes(), *refused)))
 
 
 def _no_time() -> float | None:

@@ -12,6 +12,7 @@ from typing import Any
 from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Authority, Credentials
+from comesh.runtime.transport.guard import Guard, NobodyRefused
 from comesh.runtime.transport.settings import TransportSettings
 from comesh.runtime.transport.udp import UdpTransport
 
@@ -70,6 +71,7 @@ def make(
     *,
     settings: TransportSettings | None = None,
     shown: Credentials | None = None,
+    guard: Guard | None = None,
     port: int = 0,
 ) -> UdpTransport:
     """On loopback, with peers at these ports."""
@@ -79,6 +81,7 @@ def make(
         listen=[(HOST, port)],
         addresses={node: [(HOST, at)] for node, at in (addresses or {}).items()},
         settings=settings or TransportSettings(),
+        guard=guard or NobodyRefused(),
     )
 
 
