@@ -87,6 +87,8 @@ def _row(one: DeviceAnswer) -> list[str | Text]:
     if state is None:
         return [one.device, one.group, "", "", "", "", age_text(one)]
     status = Text(state.status, style="" if state.status == "up" else "red")
+    if state.maintained_by is not None:
+        status.append(", in maintenance", style="yellow")
     readings = plain(readings_text(state.readings))
     return [
         one.device,
@@ -109,6 +111,8 @@ def _show_one(one: DeviceAnswer) -> None:
             ("readings", "" if state is None else readings_text(state.readings)),
             ("held by", "" if state is None else state.holder or "nobody"),
             ("waiting", "" if state is None else ", ".join(state.waiting)),
+            ("maintenance", "" if state is None or not state.maintained_by else f"by {state.maintained_by}"),
+            ("lock", "" if state is None or not state.breaking_by else f"broken by {state.breaking_by}"),
             ("", one_freshness_text(one)),
         ]
     )

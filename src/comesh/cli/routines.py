@@ -54,7 +54,10 @@ def _row(one: RoutineAnswer) -> list[str | Text]:
         return [one.routine, one.group, "", "", "", age_text(one)]
     ended = "" if state.last is None else state.last_reason or "finished"
     waiting = str(state.waiting or "")
-    return [one.routine, one.group, going(state.live), waiting, plain(ended), age_text(one)]
+    now = Text(going(state.live))
+    if state.paused_by is not None:
+        now.append(" paused" if state.live else "paused", style="yellow")
+    return [one.routine, one.group, now, waiting, plain(ended), age_text(one)]
 
 
 def _show_one(one: RoutineAnswer) -> None:
@@ -64,6 +67,7 @@ def _show_one(one: RoutineAnswer) -> None:
     if state is not None:
         live = state.live
         rows += [
+            ("paused", "" if state.paused_by is None else f"by {state.paused_by}"),
             ("clause", "" if state.truth is None else "true" if state.truth else "false"),
             ("now", "no run" if live is None else f"{live.run}: {going(live)}, attempt {live.attempt}"),
             ("holds", "" if live is None else ", ".join(live.held)),

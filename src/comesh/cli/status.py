@@ -8,12 +8,12 @@ from rich.text import Text
 from comesh.cli.asking import asking
 from comesh.cli.mesh_view import answering, as_of, attention, groups_of, groups_table, nodes_table
 from comesh.cli.routines import going
-from comesh.cli.tables import readings_text, table
+from comesh.cli.tables import names_text, readings_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import GroupId
 from comesh.runtime.client import AnyClient
 from comesh.runtime.inquiries import Mesh
-from comesh.runtime.view import DeviceSeen, GroupSeen, RoutineSeen
+from comesh.runtime.view import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen
 
 
 @asking
@@ -55,8 +55,25 @@ def _show(mesh: Mesh, found: dict[GroupId, GroupSeen], *, devices: bool, routine
         + (f", down: {', '.join(sorted(down))}" if down else ", all up")
         + f"; {number(len(live), 'run')} going"
     )
+    for what in _standing(statuses):
+        out.print(plain(what, "yellow"))
     for what in attention(mesh):
         out.print(plain(f"needs attention: {what}", "red"))
+
+
+def _standing(statuses: list[NodeStatus]) -> list[str]:
+    """Orders that stand: what somebody paused or maintains."""
+    routines = [one for status in statuses for one in status.routines]
+    paused = [one.routine for one in routines if one.paused_by is not None]
+    devices = [one for status in statuses for one in status.devices]
+    maintained = [one.device for one in devices if one.maintained_by is not None]
+    said = []
+    if paused:
+        everything = f"all {number(len(routines), 'routine')}"
+        said.append(f"paused: {everything if len(paused) == len(routines) else names_text(sorted(paused))}")
+    if maintained:
+        said.append(f"in maintenance: {names_text(sorted(maintained))}")
+    return said
 
 
 def _device(one: DeviceSeen) -> list[str | Text]:
