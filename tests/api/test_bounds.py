@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from one_node import BOUND_S, OneNode, one_node, until
 
-from comesh.api import app, events, firing, server
+from comesh.api import app, bodies, events, firing, server
 from comesh.api.limits import MOST_BODY_BYTES, MOST_HEADER_BYTES
 from comesh.api.tokens import remove
 from comesh.runtime.view import News
@@ -82,7 +82,7 @@ def test_a_slow_request_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_slow_body_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firing, "BODY_S", 0.2)
+    monkeypatch.setattr(bodies, "BODY_S", 0.2)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:

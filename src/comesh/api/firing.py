@@ -8,8 +8,9 @@ import msgspec
 from starlette.requests import Request
 
 from comesh.api.answers import FireAnswer, FireWish
+from comesh.api.bodies import read_body
 from comesh.api.errors import RefusedError, unknown_here
-from comesh.api.limits import BODY_S, MOST_BODY_BYTES, MOST_FIRINGS, MOST_REQUEST_ID
+from comesh.api.limits import MOST_FIRINGS, MOST_REQUEST_ID
 from comesh.core.ids import RoutineId
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.inquiries import Fired
@@ -78,25 +79,3 @@ async def _wish(request: Request) -> FireWish:
             400, f"a request id is 1 to {MOST_REQUEST_ID} printable ASCII characters; take a UUID"
         )
     return wish
-
-
-async def read_body(request: Request) -> bytes:
-    """All of it, if it is not too long and comes in time."""
-    too_long = RefusedError(
-        413, f"the body is longer than {MOST_BODY_BYTES} bytes", headers={"connection": "close"}
-    )
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length[:20]) > MOST_BODY_BYTES:
-        raise too_long
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > MOST_BODY_BYTES:
-                    raise too_long
-    except TimeoutError:
-        raise RefusedError(
-            408, f"the body did not come within {BODY_S:.0f} s", headers={"connection": "close"}
-        ) from None
-    return bytes(body)
