@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from one_node import BOUND_S, OneNode, one_node, until
 
-from comesh.api import app, bodies, events, firing, server
+from comesh.api import app, bodies, events, server
 from comesh.api.limits import MOST_BODY_BYTES, MOST_HEADER_BYTES
 from comesh.api.tokens import remove
 from comesh.runtime.view import News
