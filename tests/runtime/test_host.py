@@ -38,6 +38,9 @@ class Wire:
 
     def __init__(self, done: list[str]) -> None:
         self._done = done
+        self._pending = False
+        self.left: list[list[str]] = []
+        """What had been done each time that something left."""
         self.counters: Counter[str] = Counter()
 
     async def open(self, deliver: Callable[[NodeId, bytes], None], rest: Rest = no_rest) -> None:
@@ -48,9 +51,12 @@ class Wire:
 
     def send(self, to: NodeId, message: bytes) -> None:
         self._done.append(f"send {to}")
+        self._pending = True
 
     def flush(self) -> None:
-        pass
+        if self._pending:
+            self.left.append(list(self._done))
+        self._pending = False
 
 
 class Everything:
@@ -70,10 +76,11 @@ class Everything:
         self.threads: list[str] = []
         self.image = Image()
         self.stopped = ""
+        self.wire = Wire(self.done)
         self.host = Host(
             self,
             journal=self,
-            transport=Wire(self.done),
+            transport=self.wire,
             devices=self,
             clock=self,
             flush_ms=5.0,
@@ -161,6 +168,16 @@ def test_records_are_on_disk_before_anything_that_comes_after_them() -> None:
         all_ = Everything()
         all_.give(send("n0"), write(1), write(2), send(), ReadDevice(DeviceId("lamp"), 1))
         assert all_.done == ["send n0", "write 1", "write 2", "flush", "send n2", "device lamp"]
+        all_.host.close()
+
+    asyncio.run(play())
+
+
+def test_what_comes_before_a_record_leaves_before_it_is_written() -> None:
+    async def play() -> None:
+        all_ = Everything()
+        all_.give(send(), write(1), send())
+        assert all_.wire.left == [["send n2"], ["send n2", "write 1", "flush", "send n2"]]
         all_.host.close()
 
     asyncio.run(play())

@@ -7,6 +7,7 @@
 Rules:
 - one step at a time: what happens during a step waits for its end. Steps of messages that came together are
   performed together, in order, so that their records are written and flushed at once;
+- what a step wants said before its first record leaves before that is written: others write meanwhile;
 - a record is written before any later effect of its step. If it must be flushed, and that is slow here, it
   is flushed in a thread: the core goes on, and what it wants done waits, in order, until the disk has it. All
   records that wait by then are written and flushed at once: earlier than they must be, and so as safe;
@@ -228,14 +229,13 @@ class Host:
 
     def _perform_now(self, effects: list[Effect]) -> None:
         """Up to the first record, then all records, then the rest."""
-        records = [effect for effect in effects if type(effect) is Persist]
-        if not records:
-            for effect in effects:
-                self._do(effect)
-            return
-        first = next(number for number, effect in enumerate(effects) if type(effect) is Persist)
+        first = next((at for at, effect in enumerate(effects) if type(effect) is Persist), len(effects))
         for effect in effects[:first]:
             self._do(effect)
+        if first == len(effects):
+            return
+        self._transport.flush()
+        records = [effect for effect in effects[first:] if type(effect) is Persist]
         rest = [effect for effect in effects[first:] if type(effect) is not Persist]
         if not self._write(records):
             for effect in rest:  # other steps of the bundle need theirs, and the node will be told

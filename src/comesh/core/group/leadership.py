@@ -147,16 +147,22 @@ class Leadership:
     # -- updates -----------------------------------------------------------------------------------------
 
     def propose(self, entry: Entry, step: Step, *, to_all: bool = False) -> None:
-        """to_all: the others need it as soon as the nearest."""
+        """to_all: the others need it as soon as the nearest.
+
+        It is sent before this member writes it, so that all write at once (decision 22). That this member
+        counts itself is safe: whatever comes of it follows the record, and so waits for the disk.
+        """
         replica = self._replica
-        replica.append(entry, self.ballot, step)
-        number = replica.ledger.number
-        for rank in self._nearest.ranks:
-            self._send_if_free(rank, step)
+        replica.ledger.append(entry)
         if to_all:
             self._send_to_all(step)
-        elif "spread" not in replica.deadlines and len(self._acked) > len(self._nearest.ranks):
-            self._spread_number = number
+        else:
+            for rank in self._nearest.ranks:
+                self._send_if_free(rank, step)
+        replica.persist(entry, self.ballot, step)
+        others = len(self._acked) > len(self._nearest.ranks) and not to_all
+        if others and "spread" not in replica.deadlines:
+            self._spread_number = replica.ledger.number
             self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
             replica.deadlines.set("spread", self._nearest.wait_ms, step)
         if self._busy != self._was_busy:

@@ -321,6 +321,10 @@ class Replica:
     def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
         """Accept the next entry: written before it is acknowledged."""
         self.ledger.append(entry)
+        self.persist(entry, ballot, step)
+
+    def persist(self, entry: Entry, ballot: Ballot, step: Step) -> None:
+        """Write the entry that the ledger ends with."""
         flush = self.settings.strict or any(map(outlives_power, entry))
         step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), flush))
 

@@ -64,7 +64,7 @@ class _Connection(SSL.Connection):
         return record
 
     def opened(self, record: bytes) -> bytes:
-        """What it says. SSL.WantReadError: nothing, it is repeated or damaged; SSL.Error: the session broke."""
+        """What it says. SSL.WantReadError: it is repeated or damaged; SSL.Error: the session broke."""
         _lib.BIO_write(self._into_ssl, record, len(record))
         size = _lib.SSL_read(self._ssl, self._buffer, _BUFFER_BYTES)
         if size <= 0:
