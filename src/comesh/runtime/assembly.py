@@ -17,25 +17,30 @@ from comesh.core.ids import NodeId
 from comesh.core.journal import JournalRecord
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import Node
+from comesh.core.program import Program
 from comesh.deployment.model import Deployment
-from comesh.deployment.program import load_program, program_of
+from comesh.deployment.program import load_program
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
+from comesh.runtime.catching_up import chain_of_others
 from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import DeviceEvent, Devices
 from comesh.runtime.documents import (
+    Chain,
     DocumentError,
     claim_data_directory,
     digest,
-    first_document,
+    first_chain,
     make_data_directory,
     parsed,
+    tell_other_document,
 )
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
+from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.log import Log
 from comesh.runtime.options import Address, NodeOptions
 from comesh.runtime.questions import FIRST_BYTE as QUESTION
@@ -84,12 +89,11 @@ class Assembly:
     async def open(self) -> None:
         options = self.options
         make_data_directory(options.data)
-        text, self.deployment = first_document(options.document, options.data, options.name, self.log)
+        chain, other_text = first_chain(options.document, options.data, options.name)
+        self.deployment = parsed(chain.text, str(options.document))
         claim_data_directory(options.data, options.name)
         book = known_addresses(self.deployment, options.addresses)
         need_addresses(options.name, self.deployment, book, listens=bool(options.listen))
-        program = program_of(self.deployment, 1, text=text)
-        self.document_digest = digest(self.deployment)
         self.machine_clock = Clock(offset_ms=options.clock_offset_ms)
         self.clock = MeshClock(
             self.machine_clock,
@@ -100,26 +104,26 @@ class Assembly:
         self.trust = Trust(options.keys, options.data, options.name, self.log, self.clock.monotonic_ms)
         self.clock.raise_floor(self.credentials.issued_ms)
         self.trust.set_clock(self._certain_wall_ms)
+        if not options.initialise and not (options.data / JOURNAL).exists():
+            chain = self._begin_with(await chain_of_others(self, chain), chain)
+        programs = chain.programs()
+        self.document_digest = digest(self.deployment)
         self.journal = Journal.open(
             options.data,
             create="initialise" if options.initialise else "replace",
-            strict=program.settings.strict,
+            strict=programs[-1].settings.strict,
             boot_id=options.boot_id,
         )
         self.journal.flush_takes_ms = options.flush_takes_ms
         for note in self.journal.notes:
             self.log.warn(note)
+        self._first_texts = chain.texts
+        self.first_digest = digest(parsed(chain.texts[1], "version 1"))
+        tell_other_document(options.document, other_text, self.chain().texts, self.log)
         self._init_came_late = options.initialise and not self.journal.initialised
         if self._init_came_late:
             self.log.warn(NOT_FIRST)
-        self.node = Node(
-            own=options.name,
-            roster=program.roster,
-            membership=MembershipSettings(period_ms=self.deployment.settings.membership_period_ms),
-            seed=secrets.randbits(63),
-            program=program,
-            compile_text=load_program,
-        )
+        self._make_node(programs)
         self._connect()
         self._answer()
         self._recorder = self._record()
@@ -136,10 +140,30 @@ class Assembly:
             asyncio.create_task(self.spreading.ask_others()),
         ]
 
-    def _connect(self) -> None:
-        """To other nodes, to devices, and both to the core."""
+    def _begin_with(self, found: Chain, own: Chain) -> Chain:
+        """What the others run by, in the place of what this node was given."""
+        if found.texts != own.texts:
+            self.log.say(f"begins with the {found.newest} versions of the document that the others have")
+            self.deployment = parsed(found.text, f"version {found.newest}")
+            found.write(self.options.data)
+        return found
+
+    def _make_node(self, programs: list[Program]) -> None:
+        self.node = Node(
+            own=self.options.name,
+            roster=programs[-1].roster,
+            membership=MembershipSettings(period_ms=self.deployment.settings.membership_period_ms),
+            seed=secrets.randbits(63),
+            program=programs[0],
+            compile_text=load_program,
+        )
+        assert self.node.groups is not None
+        for later in programs[1:]:
+            self.node.groups.versions.add(later)
+
+    def make_transport(self) -> UdpTransport:
         options = self.options
-        self.transport = UdpTransport(
+        return UdpTransport(
             options.name,
             self.credentials,
             guard=self.trust,
@@ -147,6 +171,11 @@ class Assembly:
             or listen_at(options.name, known_addresses(self.deployment, options.addresses)),
             addresses=self._addresses(self.deployment),
         )
+
+    def _connect(self) -> None:
+        """To other nodes, to devices, and both to the core."""
+        options = self.options
+        self.transport = self.make_transport()
         self.devices = Devices(
             options.name,
             self.deployment,
@@ -181,7 +210,9 @@ class Assembly:
         self.trust.on_revoked.append(self._on_revoked)
         self.view.watchers.append(self.questions.tell_news)
         self.view.watchers.append(self._log_news)
-        self.control = Control(self.options.data, self.inquiries.answer, self.inquiries.stream)
+        self.control = Control(
+            self.options.data, self.inquiries.answer, self.inquiries.stream, where=self.options.name
+        )
 
     def _begin(self) -> None:
         journal = self.journal
@@ -310,6 +341,10 @@ class Assembly:
 
     # -- addresses and versions --------------------------------------------------------------------------
 
+    def chain(self) -> Chain:
+        """All documents that this node has, from the first one on."""
+        return Chain({**self._first_texts, **self.journal.image.documents})
+
     def _addresses(self, deployment: Deployment) -> dict[NodeId, tuple[Address, ...]]:
         """Of the others."""
         known = known_addresses(deployment, self.options.addresses)
@@ -337,7 +372,7 @@ class Assembly:
 
     async def _keep_house(self) -> None:
         """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
-        version = 1
+        version = max(self._first_texts)
         waited_s = 0.0
         while True:
             if self.node.deployment != version and self.node.groups is not None:

@@ -1,27 +1,138 @@
-"""The document that a node began with, kept in its data directory: later ones come from the mesh.
+"""The documents that a node begins with, kept in its data directory: later ones come from the mesh.
 
-What a file says after that is not what the mesh runs by: a changed file is told, and does nothing.
+Planning is sticky, so version N is planned upon version N-1: a node needs all of them, in order, its *chain*.
+A mesh that never changed has a chain of one. What a file says after the first start is not what the mesh runs
+by: a changed file is told, and does nothing; but a longer chain is taken.
+
+    deployment-1.yaml ... deployment-N.yaml    in a data directory; what came after N is in the journal
+    chain                                      one file with all of them: `comesh versions --export FILE`
 """
 
+import base64
+import lzma
+from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from comesh.core.ids import NodeId
+from comesh.core.program import Program
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.problems import did_you_mean
+from comesh.deployment.program import load_program
 from comesh.runtime.log import Log
 
-FIRST_DOCUMENT: Final = "deployment-1.yaml"
+FIRST_LINE: Final = "comesh chain 1"
+"""How the file of a chain begins; the number is that of its format."""
+LINE: Final = 100
+MOST_CHAIN_BYTES: Final = 256 * 1024 * 1024
+"""Of all texts of a chain together."""
+LATE: Final = (
+    ". A node that comes later is added with `comesh apply`, and begins from the chain of all versions: "
+    "`comesh versions --export FILE` on another node"
+)
 OWNER: Final = "node"
 """The file that says whose a data directory is."""
 
 
 class DocumentError(Exception):
     """There is no document that this node could run by; str() says what is wrong, line by line."""
+
+
+class Chain:
+    """The texts of versions 1 to N."""
+
+    def __init__(self, texts: Mapping[int, str]) -> None:
+        """DocumentError: a version is missing."""
+        missing = next((number for number in range(1, max(texts, default=1) + 1) if number not in texts), 0)
+        if missing:
+            raise DocumentError(f"the chain of documents lacks version {missing}: export it anew from a node")
+        self.texts = dict(sorted(texts.items()))
+
+    @property
+    def newest(self) -> int:
+        return max(self.texts)
+
+    @property
+    def text(self) -> str:
+        """Of the newest version."""
+        return self.texts[self.newest]
+
+    def programs(self) -> list[Program]:
+        """Of all versions, each made upon the one before."""
+        made: list[Program] = []
+        for version, text in self.texts.items():
+            try:
+                made.append(load_program(text, version, made[-1] if made else None))
+            except ValueError as wrong:
+                raise DocumentError(f"version {version} of the deployment: {wrong}") from wrong
+        return made
+
+    def extends(self, other: "Chain") -> bool:
+        """It begins with all of the other one."""
+        return all(self.texts.get(version) == text for version, text in other.texts.items())
+
+    # -- one file ----------------------------------------------------------------------------------------
+
+    def dump(self) -> str:
+        """All of it as one text, which `comesh node` takes in the place of a document."""
+        packed = lzma.compress(msgspec.msgpack.encode(list(self.texts.values())))
+        data = base64.b64encode(packed).decode()
+        lines = (data[at : at + LINE] for at in range(0, len(data), LINE))
+        return "\n".join([FIRST_LINE, *lines, ""])
+
+    @staticmethod
+    def load(text: str, file: str) -> "Chain":
+        """Of a chain's text; any other one is a document, and a chain of one."""
+        if not text.startswith("comesh chain "):
+            return Chain({1: text})
+        first, _, body = text.partition("\n")
+        if first.strip() != FIRST_LINE:
+            raise DocumentError(f"{file}: a chain of another version of comesh: export it with this one")
+        try:
+            unpacking = lzma.LZMADecompressor()
+            data = unpacking.decompress(base64.b64decode(body), MOST_CHAIN_BYTES)
+            texts = msgspec.msgpack.decode(data, type=list[str])
+        except (ValueError, lzma.LZMAError, EOFError):
+            raise DocumentError(f"{file}: the chain is damaged or not complete: export it anew") from None
+        if not texts:
+            raise DocumentError(f"{file}: the chain has no version: export it anew")
+        return Chain(dict(enumerate(texts, 1)))
+
+    # -- a data directory --------------------------------------------------------------------------------
+
+    def write(self, data: Path) -> None:
+        """What is not there yet; the newest last, so that what is there is always a chain."""
+        for version, text in self.texts.items():
+            kept = kept_document(data, version)
+            if kept.is_file() and _read(kept) == text:
+                continue
+            try:
+                kept.write_text(text)
+            except OSError as wrong:
+                raise DocumentError(
+                    f"{kept} cannot be written ({wrong.strerror or wrong}): make room, let this user write "
+                    f"to {data}, or choose another place with --data"
+                ) from wrong
+
+    @staticmethod
+    def read(data: Path) -> "Chain | None":
+        """None: no node began from here."""
+        texts: dict[int, str] = {}
+        for version in count(1):
+            kept = kept_document(data, version)
+            if not kept.is_file():
+                break
+            texts[version] = _read(kept)
+        return Chain(texts) if texts else None
+
+
+def kept_document(data: Path, version: int) -> Path:
+    return data / f"deployment-{version}.yaml"
 
 
 def make_data_directory(data: Path) -> None:
@@ -57,35 +168,38 @@ def digest(deployment: Deployment) -> str:
     return blake2b(meaning, digest_size=8).hexdigest()
 
 
-def first_document(file: Path, data: Path, name: NodeId, log: Log) -> tuple[str, Deployment]:
-    """The text and the meaning of deployment version 1."""
-    kept = data / FIRST_DOCUMENT
-    given = _read(file) if file.is_file() or not kept.is_file() else None
-    if kept.is_file():
-        text = _read(kept)
-        if given is not None and given != text:
-            log.warn(
-                f"{file} is not what this node began with, which is {kept}: the file is not used. A mesh "
-                "that runs goes on with the document that it has"
-            )
-    else:
-        text = given or ""
-    deployment = parsed(text, str(kept if kept.is_file() else file))
+def first_chain(file: Path, data: Path, name: NodeId) -> tuple[Chain, str]:
+    """What this node begins with, and what is in the file if that is something else."""
+    kept = Chain.read(data)
+    given = None if kept is not None and not file.is_file() else _read(file)
+    chain = kept
+    if given is not None:
+        offered = Chain.load(given, str(file))
+        if kept is None or (offered.newest > kept.newest and offered.extends(kept)):
+            chain = offered
+    assert chain is not None
+    deployment = parsed(chain.text, str(file if kept is None else kept_document(data, chain.newest)))
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)
-        raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else ""))
-    if not kept.is_file():
-        try:
-            kept.write_text(text)
-        except OSError as wrong:
-            raise DocumentError(
-                f"{kept} cannot be written ({wrong.strerror or wrong}): make room, let this user write to "
-                f"{data}, or choose another place with --data"
-            ) from wrong
-    return text, deployment
+        late = "" if hint or chain.newest > 1 else LATE
+        raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else late))
+    chain.write(data)
+    other = given is not None and given not in chain.texts.values() and given != chain.dump()
+    return chain, (given or "") if other else ""
+
+
+def tell_other_document(file: Path, text: str, known: Mapping[int, str], log: Log) -> None:
+    """The file of a node that began long ago says something that the mesh never ran by."""
+    if text and text not in known.values() and not text.startswith("comesh chain "):
+        log.warn(
+            f"{file} is not what this mesh runs by: the file is not used. Have the mesh run by it with: "
+            f"comesh apply {file}"
+        )
 
 
 def parsed(text: str, file: str) -> Deployment:
+    """Of a document, or of the newest one of a chain."""
+    text = Chain.load(text, file).text
     outcome = load_bytes(text.encode("utf-8", "surrogatepass"), file)
     if outcome.deployment is None:
         raise DocumentError("\n".join(map(str, outcome.errors)))

@@ -61,6 +61,8 @@ class Said(msgspec.Struct, frozen=True, array_like=True):
     version: int = 0
     document: str = ""
     """The digest of the deployment with this version."""
+    first: str = ""
+    """The digest of the deployment with version 1: everything is planned upon it."""
 
 
 class Inquiries:
@@ -96,7 +98,8 @@ class Inquiries:
             case "clock":
                 clock = self._assembly.clock
                 version, document = self._assembly.node.deployment, self._assembly.document_digest
-                return msgspec.json.encode(Said(clock.wall_ms(), clock.valid, version, document))
+                first = self._assembly.first_digest
+                return msgspec.json.encode(Said(clock.wall_ms(), clock.valid, version, document, first))
             case _:
                 return b"null"
 
@@ -122,7 +125,9 @@ class Inquiries:
     def _compare_documents(self, node: NodeId, said: Said) -> None:
         """A mesh has one document; who began with another would plan other groups."""
         assembly = self._assembly
-        if said.version != assembly.node.deployment or said.document in ("", assembly.document_digest):
+        same_first = said.first in ("", assembly.first_digest)
+        same_now = said.version != assembly.node.deployment or said.document in ("", assembly.document_digest)
+        if same_first and same_now:
             self._differing.discard(node)
         elif node not in self._differing:
             self._differing.add(node)

@@ -1,0 +1,145 @@
+"""`comesh apply FILE`: have a mesh that runs go by another document; what differs is shown first."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from comesh.cli.asking import asking
+from comesh.cli.change_view import confirm, end_with_problems, follow, show_followed, show_preview
+from comesh.cli.documents import read_deployment, read_text
+from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.core.ids import GroupId
+from comesh.deployment.changes import Change
+from comesh.deployment.virtual import all_virtual
+from comesh.runtime.applying import ApplyDone, Preview, Reaching, VersionText
+from comesh.runtime.client import AnyClient
+
+ANSWER_S: Final = 60.0
+"""Longer than a node waits for the group that decides."""
+USUAL_WITHIN_S: Final = 300.0
+
+File = Annotated[Path | None, typer.Argument(metavar="FILE", help="The document.", show_default=False)]
+To = Annotated[
+    int | None,
+    typer.Option("--to", metavar="VERSION", help="In the place of FILE: an earlier version once more."),
+]
+Base = Annotated[
+    int | None,
+    typer.Option("--base", metavar="VERSION", help="Refuse it if the mesh is at another version than this."),
+]
+Why = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="What it is good for, for `comesh versions`.")
+]
+Now = Annotated[
+    bool, typer.Option("--now", help="Have every group hand off at once, instead of as it hears of it.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what differs; exit 1 if something does.")]
+Virtual = Annotated[
+    bool, typer.Option("--virtual", help="Virtual devices in the place of all others, as with `comesh up`.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait until every group works by the new version.")
+]
+Within = Annotated[
+    float, typer.Option("--within", metavar="SECONDS", help="How long to wait until all groups work by it.")
+]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    base: int
+    changes: tuple[Change, ...]
+    means: tuple[str, ...]
+    version: int | None = None
+    """null: nothing was applied."""
+    groups: dict[GroupId, bool] = {}
+    """Whether each works by it; empty: that was not waited for."""
+    seconds: float | None = None
+    """Until all of them did."""
+
+
+@asking
+def apply(
+    client: AnyClient,
+    document: File = None,
+    *,
+    to: To = None,
+    base: Base = None,
+    why: Why = "",
+    now: Now = False,
+    dry_run: DryRun = False,
+    virtual: Virtual = False,
+    yes: Yes = False,
+    wait: Wait = True,
+    within: Within = USUAL_WITHIN_S,
+    json: Annotated[bool, typer.Option("--json", help="For machines; needs --yes or --dry-run.")] = False,
+) -> None:
+    """Have a mesh that runs go by another document. Exit 0: it does, or did already; 1: not so."""
+    if json and not (yes or dry_run):
+        fail("--json needs --yes or --dry-run: nobody is asked")
+    what, text = _text(client, document, to, virtual=virtual)
+    client.wait(ANSWER_S)
+    preview = client.ask(Preview, "preview", text=text)
+    end_with_problems(preview.problems)
+    report = Report(base=preview.base, changes=preview.changes, means=preview.means)
+    if not json:
+        out.print(plain(f"{what} against version {preview.base}, which the mesh runs by:", "bold"))
+        show_preview(preview)
+    if not preview.changes:
+        _nothing_to_do(client, report, what, now=now, json=json)
+    if dry_run:
+        if json:
+            print_json(report)
+        raise typer.Exit(int(Exit.NO))
+    confirm(f"apply this as version {preview.base + 1}?", yes=yes)
+    version = apply_text(client, preview.base if base is None else base, text, why=why)
+    began = time.monotonic()
+    if not json:
+        out.print(f"applied as version {version}")
+    if now:
+        client.ask(Reaching, "reach", version=version)
+    reached = follow(client, version, within_s=within, quiet=json) if wait else {}
+    took_s = time.monotonic() - began
+    code = Exit.OK if all(reached.values()) else Exit.NO
+    if json:
+        took = took_s if wait and code is Exit.OK else None
+        print_json(msgspec.structs.replace(report, version=version, groups=reached, seconds=took))
+    elif wait:
+        code = show_followed(reached, version, took_s)
+    raise typer.Exit(int(code))
+
+
+def _text(client: AnyClient, document: Path | None, to: int | None, *, virtual: bool) -> tuple[str, str]:
+    """What it is called, and the text."""
+    if (document is None) == (to is None):
+        fail("name one document: a FILE, or --to VERSION")
+    if to is not None:
+        return f"version {to}", client.ask(VersionText, "version", version=to).text
+    assert document is not None
+    read_deployment(document)
+    text = read_text(document)
+    return str(document), all_virtual(text) if virtual else text
+
+
+def _nothing_to_do(client: AnyClient, report: Report, what: str, *, now: bool, json: bool) -> None:
+    if now:
+        client.ask(Reaching, "reach", version=report.base)
+    if json:
+        print_json(report)
+    else:
+        out.print(plain(f"nothing: {what} means the same as version {report.base}. Nothing is applied"))
+    raise typer.Exit(int(Exit.OK))
+
+
+def apply_text(client: AnyClient, base: int, text: str, *, why: str) -> int:
+    """The version that it became; ends the command where it is not applied."""
+    done = client.ask(ApplyDone, "apply", base=base, text=text, why=why)
+    end_with_problems(done.problems)
+    if done.version is None:
+        fail(f"nothing is applied: {done.why_not}", Exit.NO)
+    return done.version

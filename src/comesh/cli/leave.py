@@ -1,0 +1,77 @@
+"""`comesh leave NODE`: have the mesh go on without a node, for good, whether it lives or not."""
+
+import time
+from typing import Annotated, Final
+
+import typer
+
+from comesh.cli.apply import ANSWER_S, USUAL_WITHIN_S, Why, Within, Yes, apply_text
+from comesh.cli.asking import asking
+from comesh.cli.change_view import confirm, end_with_problems, follow, show_followed, show_preview
+from comesh.cli.completion import complete_nodes
+from comesh.cli.terminal import Exit, fail, out, plain
+from comesh.deployment.edits import EditError, without_node
+from comesh.deployment.problems import did_you_mean
+from comesh.runtime.answers import Groups, Nodes
+from comesh.runtime.applying import Preview, Reaching, Versions, VersionText
+from comesh.runtime.client import AnyClient
+
+LOOK_S: Final = 0.2
+
+
+@asking
+def leave(
+    client: AnyClient,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="The node that leaves.", show_default=False, autocompletion=complete_nodes
+        ),
+    ],
+    *,
+    why: Why = "",
+    yes: Yes = False,
+    within: Within = USUAL_WITHIN_S,
+) -> None:
+    """Take a node out of the document, and have all groups go on without it. Exit 0: it has no seat left."""
+    client.wait(ANSWER_S)
+    listed = client.ask(Nodes, "nodes")
+    if name not in {one.node for one in listed.nodes}:
+        hint = did_you_mean(name, [one.node for one in listed.nodes])
+        fail(f"there is no node {name!r} in the document" + (f"; {hint}" if hint else ""), Exit.NO)
+    if name == listed.answered_by:
+        fail(f"{name} is the node that is asked, and would end while it tells: ask another one with --node")
+    newest = client.ask(Versions, "versions").newest
+    try:
+        text = without_node(client.ask(VersionText, "version", version=newest).text, name)
+    except EditError as wrong:
+        fail(str(wrong), Exit.NO)
+    preview = client.ask(Preview, "preview", text=text)
+    end_with_problems(preview.problems)
+    show_preview(preview)
+    confirm(f"have the mesh go on without {name}?", yes=yes)
+    began = time.monotonic()
+    version = apply_text(client, newest, text, why=why or f"{name} leaves")
+    out.print(f"applied as version {version}")
+    client.ask(Reaching, "reach", version=version)
+    reached = follow(client, version, within_s=within)
+    code = show_followed(reached, version, time.monotonic() - began)
+    if code is Exit.OK:
+        code = _wait_for_seats(client, name, within - (time.monotonic() - began))
+    raise typer.Exit(int(code))
+
+
+def _wait_for_seats(client: AnyClient, name: str, within_s: float) -> Exit:
+    ends = time.monotonic() + within_s
+    while seats := [one.group for one in client.ask(Groups, "groups").groups if name in one.members]:
+        if time.monotonic() > ends:
+            out.print(plain(f"{name} still has a seat in {', '.join(seats)}; `comesh groups` says when not"))
+            return Exit.NO
+        time.sleep(LOOK_S)
+    out.print(
+        plain(
+            f"{name} has no seat any more. If it runs it ends by itself, with 1, within seconds; disable its "
+            f"service there. Its keys still open doors until you revoke them: comesh keys revoke {name}"
+        )
+    )
+    return Exit.OK
