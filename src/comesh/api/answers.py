@@ -26,3 +26,5 @@ class Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str
     """What happened, and what to do."""
     did_you_mean: str = ""
+    problems: tuple[str, ...] = ()
+    """What is wrong with a document, one by one."""

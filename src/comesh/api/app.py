@@ -24,6 +24,7 @@ from comesh.api.openapi import document
 from comesh.api.operations import Operating
 from comesh.api.reading import Reading
 from comesh.api.tokens import KnownTokens, Role, Token
+from comesh.api.versions import Changing
 from comesh.runtime.assembly import Assembly
 
 NO_TOKEN = "a token is needed: make one with `comesh keys token NAME`, send it as Authorization: Bearer TOKEN"
@@ -45,6 +46,7 @@ class App:
         table = endpoints(Reading(assembly), Firing(assembly), self.events)
         table += Invitations(assembly).endpoints()
         table += Operating(assembly).endpoints()
+        table += Changing(assembly).endpoints()
         table += [
             Endpoint(
                 name="metrics",

@@ -16,11 +16,17 @@ MEANT = "did you mean '"
 
 class RefusedError(Exception):
     def __init__(
-        self, status: int, error: str, *, hint: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        error: str,
+        *,
+        hint: str = "",
+        headers: Mapping[str, str] | None = None,
+        problems: tuple[str, ...] = (),
     ) -> None:
         super().__init__(error)
         self.status = status
-        self.error = Error(error=error, did_you_mean=hint)
+        self.error = Error(error=error, did_you_mean=hint, problems=problems)
         self.headers = dict(headers or {})
 
 

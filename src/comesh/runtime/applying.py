@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ASKS: Final = ("versions", "version", "chain", "preview", "apply", "reach", "recover")
 PEER_ASKS: Final = ("versions", "chain")
+MOST_VERSION: Final = 1_000_000_000
+"""No mesh is changed so often."""
 RECOVER_S: Final = 30.0
 """How long a member that goes on alone may take until it serves."""
 LOOK_S: Final = 0.1
@@ -86,6 +88,8 @@ class ApplyDone(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str = ""
     newest: int = 0
     """Of a refusal: the version that the deployment is at."""
+    stale: bool = False
+    """It does not build on the newest version."""
     unanswered: bool = False
     """It may still be applied."""
     problems: tuple[str, ...] = ()
@@ -118,8 +122,7 @@ class Applying:
             case {"ask": "version", "version": int(number)}:
                 return self.text(number)
             case {"ask": "chain"}:
-                chain = self._assembly.chain()
-                return ChainText(newest=chain.newest, chain=chain.dump())
+                return self.chain()
             case {"ask": "preview", "text": str(text)}:
                 return await self.preview(text)
             case {"ask": "apply", "base": int(base), "text": str(text)}:
@@ -190,6 +193,10 @@ class Applying:
             )
         return VersionText(version=number, text=texts[number])
 
+    def chain(self) -> ChainText:
+        chain = self._assembly.chain()
+        return ChainText(newest=chain.newest, chain=chain.dump())
+
     # -- a new one ---------------------------------------------------------------------------------------
 
     @property
@@ -204,6 +211,8 @@ class Applying:
 
     async def apply(self, base: int, text: str, *, request: str, by: str, why: str) -> ApplyDone:
         newest = self._newest
+        if not 0 < base <= MOST_VERSION:
+            raise ValueError(f"there is no version {base} that something could follow")
         if base == newest.version:
             preview = await self.preview(text)
             if preview.problems:
@@ -225,7 +234,8 @@ class Applying:
             )
         if told.why_not:
             at = told.version or newest.version
-            return ApplyDone(request=request, version=None, why_not=told.why_not, newest=at)
+            stale = at != base
+            return ApplyDone(request=request, version=None, why_not=told.why_not, newest=at, stale=stale)
         return ApplyDone(request=request, version=told.version)
 
     def _no_quorum(self) -> str:

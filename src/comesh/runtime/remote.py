@@ -23,7 +23,7 @@ BASE: Final = "/api/v1"
 SILENT_S: Final = 60.0
 """A stream of events says something at least every 15 s."""
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
-LISTS: Final = ("nodes", "groups", "devices", "routines")
+LISTS: Final = ("nodes", "groups", "devices", "routines", "versions", "chain")
 ENTITIES: Final = ("node", "group", "device", "routine", "run")
 SAYS_NO: Final = (404, 409, 503)
 _NODE_URI: Final = "comesh:node:"
@@ -102,6 +102,11 @@ class RemoteClient:
             return self._fire(kind, **about)
         if ask in ORDERS:
             return self._order(kind, ask, about)
+        if ask in ("preview", "reach"):
+            path = f"{BASE}/preview" if ask == "preview" else f"{BASE}/versions/{about.pop('version')}/reach"
+            return self._decoded(self._body(self._request("POST", path, msgspec.json.encode(about))), kind)
+        if ask == "apply":
+            return self._apply(kind, about)
         return self._decoded(self._get(_path(ask, about)), kind)
 
     def watch(self, kind: type[_T]) -> Iterator[_T]:
@@ -135,6 +140,16 @@ class RemoteClient:
             return msgspec.convert(done(msgspec.json.decode(self._body(response))), kind)
         except SaidNoError as wrong:
             return msgspec.convert(done({}, str(wrong)), kind)
+
+    def _apply(self, kind: type[_T], about: dict[str, Any]) -> _T:
+        """As the control socket answers: with the version, or why there is none."""
+        done: dict[str, Any] = {"request": about.get("request", ""), "version": None}
+        try:
+            response = self._request("POST", f"{BASE}/versions", msgspec.json.encode(about))
+            done |= msgspec.json.decode(self._body(response), type=dict[str, Any])
+        except SaidNoError as wrong:
+            done["why_not"] = str(wrong)
+        return msgspec.convert(done, kind)
 
     def _get(self, path: str) -> bytes:
         return self._body(self._request("GET", path))
@@ -228,6 +243,8 @@ def _context(keys: Path) -> ssl.SSLContext:
 def _path(ask: str, about: dict[str, Any]) -> str:
     if ask in ("mesh", "doctor"):
         return f"{BASE}/status/{ask}"
+    if ask == "version":
+        return f"{BASE}/versions/{about['version']}"
     if ask in LISTS:
         return f"{BASE}/{ask}"
     if ask in ("runs", "audit"):
