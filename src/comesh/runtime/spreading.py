@@ -130,14 +130,19 @@ class Spreading:
             self._next = (self._next + 1) % len(others)
             asked.append(others[self._next])
         numbers = {one.authority: one.number for one in self._trust.revocations.lists}
-        answers = await self._assembly.questions.ask(asked, ASK, msgspec.json.encode(numbers).decode())
-        for answer in filter(None, answers.values()):
-            try:
-                lists = msgspec.msgpack.decode(answer, type=list[bytes])
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
-                continue
-            for der in lists:
-                self._trust.take(der)
+        about = msgspec.json.encode(numbers).decode()
+        asking = [self._assembly.questions.ask([node], ASK, about) for node in asked]
+        for answers in asyncio.as_completed(asking):  # one that is gone must not delay the others
+            for answer in filter(None, (await answers).values()):
+                self._take(answer)
+
+    def _take(self, answer: bytes) -> None:
+        try:
+            lists = msgspec.msgpack.decode(answer, type=list[bytes])
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return
+        for der in lists:
+            self._trust.take(der)
 
 
 def last_words(proof: RevocationList) -> bytes:

@@ -30,6 +30,7 @@ from comesh.lab.scenarios.partings import parted_in_three, parted_in_two
 from comesh.lab.scenarios.pauses import a_leader_stands_still
 from comesh.lab.scenarios.play import Say, Stage
 from comesh.lab.scenarios.strangers import strangers_flood_a_leader
+from comesh.lab.scenarios.thefts import a_node_is_stolen
 from comesh.lab.scenarios.twins import two_have_one_name
 from comesh.lab.small_disk import why_no_small_disk
 from comesh.runtime.client import NoAnswerError
@@ -83,6 +84,7 @@ _ALL: Final = (
     Scenario("clock-wrong", a_clock_is_wrong),
     Scenario("two-with-one-name", two_have_one_name),
     Scenario("strangers", strangers_flood_a_leader),
+    Scenario("node-stolen", a_node_is_stolen),
 )
 SCENARIOS: Final = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
