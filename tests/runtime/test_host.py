@@ -136,6 +136,9 @@ class Everything:
     def perform(self, effect: DeviceEffect) -> None:
         self.done.append(f"device {effect.device}")
 
+    def rest(self) -> None:
+        pass
+
     def monotonic_ms(self) -> float:
         return asyncio.get_event_loop().time() * 1000
 

@@ -33,6 +33,10 @@ Report = Callable[[Readings, str | None], None]
 """What a device says by itself: readings; and the token of an event, told until it is acknowledged."""
 
 
+Ended = Callable[[Readings | Exception], None]
+"""How a call ended, said once: all readings, or what `read` or `command` would have raised."""
+
+
 class DeviceFailedError(Exception):
     """The device did not do it, or did not answer; str() says why, for people."""
 
@@ -93,6 +97,16 @@ class PromptDriver(Protocol):
     def read_now(self) -> Readings | None: ...
 
     def command_now(self, asked: DeviceCommand) -> Readings | None: ...
+
+
+@runtime_checkable
+class CallingDriver(Protocol):
+    """A driver that calls back when it knows, so that no task waits for it."""
+
+    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
+        """A command, or a read; it ends within timeout_ms, whatever happens. False: nothing was done, and
+        `read` or `command` is the way."""
+        ...
 
 
 def no_answer(device: str, timeout_ms: float) -> NoAnswerError:

@@ -89,6 +89,8 @@ class JournalLike(Protocol):
 class DevicesLike(Protocol):
     def perform(self, effect: DeviceEffect) -> None: ...
 
+    def rest(self) -> None: ...
+
 
 class ClockLike(Protocol):
     def monotonic_ms(self) -> float: ...
@@ -190,6 +192,7 @@ class Host:
             self._break(wrong)
         finally:
             self._stepping = False
+        self._devices.rest()
         self._transport.flush()
 
     def _break(self, wrong: Exception) -> None:

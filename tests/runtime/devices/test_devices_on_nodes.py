@@ -10,7 +10,7 @@ from comesh.core.devices.calls import NO_ANSWER, TOO_LATE
 from comesh.core.effects import AcknowledgeEvent, CommandDevice, ReadDevice, Subscribe
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.stamps import OPENING, Stamp
-from comesh.drivers.interface import DeviceCommand, Readings, Report
+from comesh.drivers.interface import DeviceCommand, Ended, Readings, Report
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.runtime.devices import devices as devices_module
 from comesh.runtime.devices import local
@@ -263,6 +263,23 @@ class Silent(Odd):
         return {}
 
 
+class CallsBack(Odd):
+    """Twice, if it is asked for a read; a command it cannot begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[Ended] = []
+
+    async def open(self) -> None:
+        pass
+
+    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
+        if asked is not None:
+            raise OverflowError("begin")
+        self.ended += [ended, ended]
+        return True
+
+
 def _put(joined: Mesh, driver: Odd) -> None:
     """In the place of the lamp's."""
     devices = joined.nodes[N1]
@@ -291,6 +308,30 @@ def test_a_driver_that_breaks_the_rules_is_an_error_and_no_crash() -> None:
             devices.perform(Subscribe(LAMP))
             devices.perform(AcknowledgeEvent(LAMP, "x"))
             assert devices.counters["driver errors"] >= 5
+
+    asyncio.run(scene())
+
+
+def test_a_driver_that_calls_back_is_heard_once_and_not_after_its_end() -> None:
+    async def scene() -> None:
+        async with mesh() as joined:
+            driver = CallsBack()
+            _put(joined, driver)
+            devices = joined.nodes[N1]
+            await asyncio.sleep(0)
+            for call in range(local.MOST_OPEN_CALLS + 1):
+                devices.perform(ReadDevice(LAMP, call))
+            last = await joined.answer(N1, local.MOST_OPEN_CALLS)
+            assert "are open already" in str(last.error)
+            for ended in driver.ended[:2]:
+                ended({"on": True})
+            assert (await joined.answer(N1, 0)).readings == {"on": True}
+            assert [event.call for event in joined.answers[N1]].count(0) == 1
+            devices.perform(setting(100, True))
+            assert (await joined.answer(N1, 100)).error == NO_ANSWER, "perhaps it did it"
+            await devices._locals[LAMP].close()
+            driver.ended[2]({"on": True})
+            assert not devices._outbox
 
     asyncio.run(scene())
 

@@ -1,8 +1,9 @@
 """A plain UDP socket on an event loop that reads all that waits at once: an asyncio endpoint reads one
 datagram per turn of the loop, which costs more than the datagram.
 
-What is sent in one turn of the loop to one address leaves as one datagram, joined by `join`. Sending never
-blocks: what the socket does not take is lost, and counted.
+What is sent in one turn of the loop to one address leaves as one datagram, joined by `join`: when all that
+waited was read, when somebody flushes, or in the next turn. Sending never blocks: what the socket does not
+take is lost, and counted.
 """
 
 import asyncio
@@ -21,7 +22,8 @@ Address = tuple[Any, ...]
 
 
 class Datagrams:
-    """received(data, address) for each that comes; refused() when a datagram sent before found nobody."""
+    """received(data, address) for each that comes, and rest() when no more wait; refused() when a datagram
+    sent before found nobody."""
 
     def __init__(
         self,
@@ -30,14 +32,18 @@ class Datagrams:
         refused: Callable[[], None],
         join: Callable[[list[bytes]], bytes],
         counters: Counter[str],
+        *,
+        rest: Callable[[], None] | None = None,
     ) -> None:
         self._socket = opened
         self._received = received
         self._refused = refused
         self._join = join
         self._counters = counters
+        self._rest = rest
         self._parts: dict[Address | None, list[bytes]] = {}
         self._bytes = 0
+        self._soon: asyncio.Handle | None = None
         opened.setblocking(False)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(opened.fileno(), self._read)
@@ -57,14 +63,19 @@ class Datagrams:
     def add(self, part: bytes, to: Address | None = None) -> None:
         """To the peer that the socket is connected to, if nothing else is said."""
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            if self._soon is None:
+                self._soon = self._loop.call_soon(self.flush)
         elif self._bytes + len(part) > MOST_JOINED_BYTES:
             self._send_all()
         self._parts.setdefault(to, []).append(part)
         self._bytes += len(part)
 
-    def _flush(self) -> None:
-        if self._socket.fileno() >= 0:
+    def flush(self) -> None:
+        """What was sent leaves now."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        if self._parts and self._socket.fileno() >= 0:
             self._send_all()
 
     def _send_all(self) -> None:
@@ -84,6 +95,12 @@ class Datagrams:
             self._counters["could not send"] += 1
 
     def _read(self) -> None:
+        self._read_all()
+        if self._rest is not None:
+            self._rest()
+        self.flush()
+
+    def _read_all(self) -> None:
         for _ in range(MOST_AT_ONCE):
             if self._socket.fileno() < 0:
                 return  # whoever received the last one closed it

@@ -3,6 +3,9 @@
 Requests are sent once and not repeated here. An answer finds its request by number; one that comes when
 nobody waits any more is dropped. If nothing listens there, reads fail at once; commands wait for their time,
 because a refusal does not say which datagram it was for.
+
+What was asked leaves with `flush`, or in the next turn of the loop; rest() says that all answers that came
+together were told.
 """
 
 import asyncio
@@ -34,21 +37,28 @@ MOST_OPEN: Final = 4096
 """Requests of one process that wait for an answer; further ones are refused."""
 
 
+Answered = Callable[[FromDevices | Exception], None]
+"""The answer; or TimeoutError, or LinkError."""
+
+
 class LinkError(Exception):
     """It could not be sent; str() says why."""
 
 
 class Link:
-    def __init__(self, address: str, now_ms: Callable[[], float]) -> None:
+    def __init__(
+        self, address: str, now_ms: Callable[[], float], rest: Callable[[], None] | None = None
+    ) -> None:
         self.address = address
         self.clock = PeerClock()
         self._now_ms = now_ms
+        self._rest = rest
         self.counters: Counter[str] = Counter()
         self.on_report: dict[DeviceId, Callable[[Report], None]] = {}
         self._client = randbits(62)
         self._number = 0
-        self._waiting: dict[int, tuple[asyncio.Future[FromDevices], bool]] = {}
-        """By number: who waits, and whether it is a read."""
+        self._waiting: dict[int, tuple[Answered, bool, asyncio.TimerHandle]] = {}
+        """By number: who waits, whether it is a read, and until when."""
         self._datagrams: Datagrams | None = None
         self._users = 0
         self._opening = asyncio.Lock()
@@ -66,9 +76,8 @@ class Link:
         if self._datagrams is not None:
             self._datagrams.close()
             self._datagrams = None
-        for answered, _ in self._waiting.values():
-            _time_out(answered)
-        self._waiting.clear()
+        for number in list(self._waiting):
+            self._time_out(number)
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +93,9 @@ class Link:
                 opened = await connected(host, port)
             except (OSError, ValueError) as wrong:
                 raise LinkError(f"{self.address} cannot be reached: {wrong}") from None
-            self._datagrams = Datagrams(opened, self._received, self._refused, join, self.counters)
+            self._datagrams = Datagrams(
+                opened, self._received, self._refused, join, self.counters, rest=self._rest
+            )
 
     def next_number(self) -> int:
         self._number += 1
@@ -97,24 +108,58 @@ class Link:
             self.counters[SENT] += len(data)
             self._datagrams.add(data)
 
+    def flush(self) -> None:
+        if self._datagrams is not None:
+            self._datagrams.flush()
+
+    def begin(
+        self, body: ToDevices, timeout_ms: float, answered: Answered, number: int | None = None
+    ) -> bool:
+        """Ask, and be called back once; False: the socket is not open."""
+        if self._datagrams is None:
+            return False
+        if len(self._waiting) >= MOST_OPEN:
+            answered(LinkError(f"{MOST_OPEN} requests wait for {self.address} already"))
+            return True
+        number = self.next_number() if number is None else number
+        is_read = not (isinstance(body, Ask) and body.request.command is not None)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(timeout_ms / 1000, self._time_out, number)
+        self._waiting[number] = (answered, is_read, timer)
+        self.send(body, number)
+        return True
+
+    def _end(self, number: int, told: FromDevices | Exception) -> None:
+        answered, _, timer = self._waiting.pop(number)
+        timer.cancel()
+        answered(told)
+
+    def _time_out(self, number: int) -> None:
+        self._end(number, TimeoutError())
+
     async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices:
         """TimeoutError: no answer. LinkError: it was not sent, or nothing listens there."""
         if self._datagrams is None:
             await self.open()
-        if len(self._waiting) >= MOST_OPEN:
-            raise LinkError(f"{MOST_OPEN} requests wait for {self.address} already")
         number = self.next_number() if number is None else number
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[FromDevices] = loop.create_future()
-        is_read = not (isinstance(body, Ask) and body.request.command is not None)
-        self._waiting[number] = (answered, is_read)
-        timer = loop.call_later(timeout_ms / 1000, _time_out, answered)  # cheaper than wait_for
+        answered: asyncio.Future[FromDevices] = asyncio.get_running_loop().create_future()
+
+        def told(back: FromDevices | Exception) -> None:
+            if answered.done():
+                return  # whoever waited was cancelled
+            if isinstance(back, Exception):
+                answered.set_exception(back)
+            else:
+                answered.set_result(back)
+
+        if not self.begin(body, timeout_ms, told, number):
+            raise LinkError(f"the way to {self.address} was closed")
         try:
-            self.send(body, number)
             return await answered
         finally:
-            timer.cancel()
-            self._waiting.pop(number, None)
+            waiting = self._waiting.pop(number, None)
+            if waiting is not None:
+                waiting[2].cancel()
 
     # -- datagrams ---------------------------------------------------------------------------------------
 
@@ -135,36 +180,34 @@ class Link:
                 self._answered(back)
 
     def _answered(self, back: Back) -> None:
-        waiting = self._waiting.get(back.number) if back.client == self._client else None
-        if waiting is None or waiting[0].done():
+        if back.client != self._client or back.number not in self._waiting:
             self.counters["dropped: an answer that nobody waits for"] += 1
         else:
-            waiting[0].set_result(back.body)
+            self._end(back.number, back.body)
 
     def _refused(self) -> None:
         """Nothing listens there, or did not a moment ago."""
         self.counters["refused"] += 1
-        for answered, is_read in self._waiting.values():
-            if is_read and not answered.done():
-                answered.set_exception(
-                    LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?")
-                )
-
-
-def _time_out(answered: "asyncio.Future[FromDevices]") -> None:
-    if not answered.done():
-        answered.set_exception(TimeoutError())
+        reads = [number for number, (_, is_read, _) in self._waiting.items() if is_read]
+        for number in reads:
+            self._end(number, LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?"))
 
 
 class Links:
-    """Of one process: one link per address."""
+    """Of one process: one link per address. rest: all answers that came together were told."""
 
-    def __init__(self, now_ms: Callable[[], float]) -> None:
+    def __init__(self, now_ms: Callable[[], float], rest: Callable[[], None] | None = None) -> None:
         self._now_ms = now_ms
+        self._rest = rest
         self._links: dict[str, Link] = {}
 
     def get(self, address: str) -> Link:
-        return self._links.setdefault(address, Link(address, self._now_ms))
+        return self._links.setdefault(address, Link(address, self._now_ms, self._rest))
+
+    def flush(self) -> None:
+        """What was asked leaves now."""
+        for link in self._links.values():
+            link.flush()
 
     def traffic(self) -> dict[str, int]:
         """Bytes to and from devices, of all links."""

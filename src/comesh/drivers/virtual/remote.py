@@ -10,6 +10,7 @@ from comesh.drivers.interface import (
     READ_TIMEOUT_MS,
     DeviceCommand,
     DeviceFailedError,
+    Ended,
     NoAnswerError,
     Readings,
     Report,
@@ -54,22 +55,16 @@ class RemoteVirtualDriver:
         self._link.leave()
 
     async def read(self) -> Readings:
-        request = Request(self._device, 0)
-        return await self._ask(request, self._own, self._now_ms(), READ_TIMEOUT_MS)
+        return await self._call(None, READ_TIMEOUT_MS)
 
     async def command(self, asked: DeviceCommand) -> Readings:
-        request = Request(
-            self._device,
-            0,
-            asked.command,
-            asked.argument,
-            asked.run,
-            asked.attempt,
-            asked.step,
-            asked.grant,
-        )
-        sent_ms = self._now_ms() if asked.sent_ms is None else asked.sent_ms
-        return await self._ask(request, asked.by or self._own, sent_ms, asked.timeout_ms)
+        return await self._call(asked, asked.timeout_ms)
+
+    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
+        def answered(back: wire.FromDevices | Exception) -> None:
+            ended(self._told(back, timeout_ms))
+
+        return self._link.begin(self._ask(asked), timeout_ms, answered)
 
     def subscribe(self, report: Report) -> None:
         self._report = report
@@ -81,24 +76,49 @@ class RemoteVirtualDriver:
     def acknowledge(self, token: str) -> None:
         self._link.send(wire.Acknowledge(self._device, token))
 
-    async def _ask(self, request: Request, by: NodeId, sent_ms: float, timeout_ms: float) -> Readings:
+    def _ask(self, asked: DeviceCommand | None) -> wire.Ask:
+        now_ms = self._now_ms()
+        by, sent_ms = self._own, now_ms
+        request = Request(self._device, 0)
+        if asked is not None:
+            by = asked.by or by
+            sent_ms = now_ms if asked.sent_ms is None else asked.sent_ms
+            request = Request(
+                self._device,
+                0,
+                asked.command,
+                asked.argument,
+                asked.run,
+                asked.attempt,
+                asked.step,
+                asked.grant,
+            )
+        return wire.Ask(by, sent_ms, request, *self._link.clock.at(now_ms))
+
+    async def _call(self, asked: DeviceCommand | None, timeout_ms: float) -> Readings:
+        back: wire.FromDevices | Exception
         try:
-            ask = wire.Ask(by, sent_ms, request, *self._link.clock.at(self._now_ms()))
-            back = await self._link.ask(ask, timeout_ms)
-        except TimeoutError:
-            raise no_answer(self._device, timeout_ms) from None
-        except LinkError as wrong:
-            raise DeviceFailedError(f"{self._device}: {wrong}") from None
+            back = await self._link.ask(self._ask(asked), timeout_ms)
+        except (TimeoutError, LinkError) as wrong:
+            back = wrong
+        told = self._told(back, timeout_ms)
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    def _told(self, back: wire.FromDevices | Exception, timeout_ms: float) -> Readings | Exception:
         match back:
             case wire.Answer(reply=reply) if reply.error == TOO_LATE:
-                raise TooLateError(TOO_LATE)
-            case wire.Answer():
+                return TooLateError(TOO_LATE)
+            case wire.Answer(reply=reply):
                 self._is_new(back.life, back.sequence)
-                if back.reply.error is not None:
-                    raise DeviceFailedError(back.reply.error)
-                return back.reply.readings
+                return reply.readings if reply.error is None else DeviceFailedError(reply.error)
             case wire.Report() | wire.Done() | wire.Refused() | wire.LogPage():
-                raise NoAnswerError(f"{self._device}: {self._link.address} answered something else")
+                return NoAnswerError(f"{self._device}: {self._link.address} answered something else")
+            case TimeoutError():
+                return no_answer(self._device, timeout_ms)
+            case _:
+                return DeviceFailedError(f"{self._device}: {back}")
 
     def _listen(self) -> None:
         self._repeat = None

@@ -72,7 +72,7 @@ class Devices:
         self._surroundings = Surroundings(
             own=own,
             now_ms=now_ms,
-            links=Links(now_ms),
+            links=Links(now_ms, self._on_rest),
             record=record,
             devices_at=show_address(*devices_at) if isinstance(devices_at, tuple) else devices_at,
             push=deployment.settings.push,
@@ -91,7 +91,7 @@ class Devices:
         """Devices without a driver, and why."""
         self._listened_ms: dict[DeviceId, float] = {}
         self._outbox: deque[DeviceEvent] = deque()
-        self._handing_over = False
+        self._handing_over: asyncio.Handle | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._open = False
 
@@ -158,6 +158,10 @@ class Devices:
                     self._relay.acknowledge(self._homes[device], device, token)
             case _:
                 assert_never(effect)
+
+    def rest(self) -> None:
+        """No more effects of this step: what devices were asked leaves now."""
+        self._surroundings.links.flush()
 
     def _ask(
         self,
@@ -326,18 +330,23 @@ class Devices:
     # -- events ------------------------------------------------------------------------------------------
 
     def _later(self, event: DeviceEvent) -> None:
-        """All that happens in one turn of the event loop is given in the next, in order and together."""
+        """All that happens in one turn of the event loop is given in the next, in order and together; what
+        came by one link, when all of it was read."""
         self._outbox.append(event)
-        if not self._handing_over:
+        if self._handing_over is None:
             self._hand_over_soon()
 
     def _hand_over_soon(self) -> None:
-        self._handing_over = True
-        asyncio.get_running_loop().call_soon(self._hand_over)
+        self._handing_over = asyncio.get_running_loop().call_soon(self._hand_over)
+
+    def _on_rest(self) -> None:
+        if self._handing_over is not None:
+            self._handing_over.cancel()
+            self._hand_over()
 
     def _hand_over(self) -> None:
         events = [self._outbox.popleft() for _ in range(min(len(self._outbox), MOST_GIVEN_AT_ONCE))]
-        self._handing_over = False
+        self._handing_over = None
         if self._outbox:
             self._hand_over_soon()
         self._give(events)

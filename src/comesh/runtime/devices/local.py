@@ -1,8 +1,8 @@
 """`LocalDevice`: a device that this node reaches by a driver of its own, and who waits for it.
 
 Rules:
-- nobody waits for the driver: what can be had at once is answered at once, all else in a task, and no longer
-  than was asked for;
+- nobody waits for the driver: what can be had at once is answered at once, a driver that calls back answers
+  when it does, all else is waited for in a task, and no longer than was asked for;
 - whatever a driver raises is an answer. Of a command that has no answer, or ended in a way that no driver
   should, it is not known whether it was done: the answer is the core's word for that, NO_ANSWER, and what
   people should read is told as trouble;
@@ -18,6 +18,7 @@ from typing import Final
 from comesh.core.devices.calls import NO_ANSWER, TOO_LATE
 from comesh.core.ids import DeviceId, NodeId
 from comesh.drivers.interface import (
+    CallingDriver,
     DeviceCommand,
     DeviceFailedError,
     Driver,
@@ -55,6 +56,10 @@ class LocalDevice:
         self.sequence = 0
         """Of what the device said."""
         self._prompt = driver if isinstance(driver, PromptDriver) else None
+        self._calling = driver if isinstance(driver, CallingDriver) else None
+        self._begun = 0
+        """Calls that the driver will call back about."""
+        self._closed = False
         self._now_ms = now_ms
         self._reported = reported
         self._trouble = trouble
@@ -67,6 +72,7 @@ class LocalDevice:
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     async def close(self) -> None:
+        self._closed = True
         tasks = [*self._tasks, *([self._opening] if self._opening is not None else [])]
         for task in tasks:
             task.cancel()
@@ -92,13 +98,44 @@ class LocalDevice:
             if readings is not None:
                 answer(readings, None)
                 return
-        if len(self._tasks) >= MOST_OPEN_CALLS:
+        if len(self._tasks) + self._begun >= MOST_OPEN_CALLS:
             self._counters["device calls refused"] += 1
             answer({}, f"{MOST_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
+            return
+        if self._calling is not None and self._opening is None and self._begin(asked, timeout_ms, answer):
             return
         task = asyncio.get_running_loop().create_task(self._ask(asked, timeout_ms, answer, until_ms))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _begin(self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer) -> bool:
+        """Have the driver call back; False: it cannot."""
+        is_open = True
+
+        def ended(told: Readings | Exception) -> None:
+            nonlocal is_open
+            if not is_open:
+                return  # it said so already
+            is_open = False
+            self._begun -= 1
+            if self._closed:
+                return
+            if isinstance(told, Exception):
+                answer({}, self._why(asked, told))
+            else:
+                answer(told, None)
+
+        assert self._calling is not None
+        self._begun += 1
+        try:
+            if self._calling.begin(asked, timeout_ms, ended):
+                return True
+        except Exception as wrong:  # whatever a driver raises is an answer
+            ended(wrong)
+            return True
+        is_open = False
+        self._begun -= 1
+        return False
 
     async def _ask(
         self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer, until_ms: float
