@@ -31,7 +31,7 @@ def test_the_story_holds_what_it_promises(tmp_path: Path) -> None:
         "an epoch passes (5 s)",
         "every promise of the protocol held",
         "0 did not.",
-        f"files and logs: {tmp_path / 'run'}; the commands in brackets take it as --data",
+        f"look: comesh status --data {tmp_path / 'run'}\n",
     ):
         assert what in told.stdout
     assert "NOT" not in told.stdout
@@ -108,6 +108,17 @@ def test_the_screen_shows_who_is_gone_and_fits_small_terminals(tmp_path: Path) -
     small = shown(mesh, 80, 24, *(f"line {number}" for number in range(30)))
     assert "groups" in small
     assert "line 29" in small
+    assert small.count("\n") <= 24
+
+
+def test_hints_are_whole_on_a_small_terminal() -> None:
+    mesh = Pictured(OFFICE.read_text(), Path("/tmp/comesh-demo-abcdefgh"))
+    hint = f"  look: comesh status --devices --data {'d' * 60}"
+    small = shown(mesh, 80, 24, *(f"line {number}" for number in range(30)), hint)
+    assert "  comesh status --data /tmp/comesh-demo-abcdefgh\n" in small
+    assert "look: comesh status --devices --data" in small
+    assert "d" * 60 in small
+    assert "…" not in small
     assert small.count("\n") <= 24
 
 

@@ -97,6 +97,9 @@ def test_nodes_by_hand_find_each_other_and_other_documents_are_noticed(place: Pa
             place / "2", "node", place / "other.yaml", "--name", "n2", "--data", two, *keys, "--init"
         ) as second,
     ):
+        first.wait_until_it_says("n1 of mesh.yaml, data in ")
+        first.wait_until_it_says(": listens on UDP 0.0.0.0:")
+        first.wait_until_it_says("; waits for n2, as far as its groups need them")
         wait_for(lambda: "n2 began with another document than n1" in first.said(), "n1 has noticed")
         wait_for(lambda: "n1 began with another document than n2" in second.said(), "n2 has noticed")
         shown = comesh("status", "--data", one)
@@ -162,11 +165,39 @@ def test_a_service_has_what_its_node_needs(place: Path) -> None:
     assert "Type=notify" in unit
     assert "TimeoutStartSec=infinity" in unit
     assert "--init" not in unit[unit.index("[Unit]") :]
+    if place.is_relative_to("/tmp"):
+        assert f"warning: {place / 'mesh.yaml'} is below a directory for temporary files" in printed.stderr
+    assert "/var/lib/my mesh is below" not in printed.stderr
+    assert "address" not in printed.stderr
+    lacking = comesh("service", place / "small.yaml", "--name", "n1", "--data", "/tmp/data")
+    assert "warning: /tmp/data is below" in lacking.stderr
+    assert "n1, n2, n3 have no address in the document, so n1 will not start" in lacking.stderr
     unknown = comesh("service", place / "mesh.yaml", "--name", "m1")
     assert (unknown.code, "there is no node 'm1'; known: n1, n2" in unknown.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("command", ["status", "fire there", "trace", "watch"])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            "node FILE --name n1 --log loud",
+            "Invalid value for '--log': 'loud' is not one of 'people', 'json'.",
+        ),
+        ("keys token ann --role boss", "Invalid value for '--role': 'boss' is not one of"),
+        ("devicse", "No such command 'devicse'; did you mean 'devices'?"),
+        ("virtual set", "Missing argument"),
+    ],
+)
+def test_a_command_that_is_called_wrongly_says_so_in_plain_words(
+    place: Path, arguments: str, says: str
+) -> None:
+    ended = comesh(*arguments.replace("FILE", str(place / "mesh.yaml")).split())
+    assert (ended.code, says in ended.stderr, "Value error" in ended.stderr) == (2, True, False), ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "nodes", "devices lamp", "runs", "doctor", "fire there", "trace", "watch"]
+)
 def test_without_a_mesh_it_is_said_how_to_start_one(
     place: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

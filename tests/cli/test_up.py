@@ -35,6 +35,7 @@ def test_it_says_what_it_does(mesh: tuple[Path, Running]) -> None:
     said = mesh[1].said()
     assert "virtual devices stand in for 1 device with the driver mqtt: nothing real is" in said
     assert "starting 3 nodes; files and logs:" in said
+    assert "virtual devices change by themselves (--still: they do not), and also when told" in said
 
 
 def test_status_tells_nodes_groups_and_devices(run: Path) -> None:
@@ -100,6 +101,13 @@ def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> Non
 def test_what_cannot_be_answered_is_told(run: Path, arguments: list[str], code: int, says: str) -> None:
     ended = comesh(*arguments, "--data", run)
     assert (ended.code, says in ended.stderr) == (code, True)
+
+
+def test_a_group_that_moves_on_is_told_in_one_line(mesh: tuple[Path, Running]) -> None:
+    """An epoch has five seconds here."""
+    mesh[1].wait_until_it_says("leader c1 serving")
+    assert " retired " not in mesh[1].said()
+    assert " handing off " not in mesh[1].said()
 
 
 def test_a_second_one_is_refused(run: Path) -> None:

@@ -42,6 +42,20 @@ def test_schedules(line: str, expected: str) -> None:
     assert expected in problem
 
 
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("on", "'on' is not true or false; write true: on, off, yes and no are words here, as in YAML 1.2"),
+        ("No", "'No' is not true or false; write false: on, off, yes and no are words here, as in YAML 1.2"),
+        ('"true"', "'true' is not true or false; write true, without quotes and in lower case"),
+        ("maybe", "'maybe' is not true or false"),
+    ],
+)
+def test_words_for_true_and_false(word: str, expected: str) -> None:
+    [problem] = told(changed("argument: true", f"argument: {word}"))
+    assert problem.endswith(expected)
+
+
 def test_a_cron_line_is_told_field_by_field() -> None:
     with pytest.raises(WrongError) as told_of:
         parse_cron("61 25 * * *")

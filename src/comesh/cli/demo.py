@@ -120,7 +120,7 @@ class Stage:
             self._live.stop()
 
     def play_all(self, draws: Draws, *, once: bool) -> None:
-        self._say(f"files and logs: {self.mesh.local.directory}; the commands in brackets take it as --data")
+        self._say(f"files and logs: {self.mesh.local.directory}")
         self.play(opening(self.mesh))
         for device, reading, value in FIRST_READINGS:
             if device in self.mesh.deployment.devices:
@@ -132,7 +132,9 @@ class Stage:
                 return
 
     def play(self, chapter: Chapter) -> None:
-        self._say(chapter.says + (f"   [{chapter.look}]" if chapter.look else ""), "bold")
+        self._say(chapter.says, "bold")
+        if chapter.look:
+            self._say(f"  look: {chapter.look} --data {self.mesh.local.directory}", "dim")
         began = time.monotonic()
         try:
             chapter.does()

@@ -1,6 +1,7 @@
 """What the demo shows on a terminal: the floor from above, the groups, some devices, and what happened."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from rich.columns import Columns
 from rich.console import ConsoleDimensions, Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from comesh.cli.demo_mesh import DemoMesh
 from comesh.cli.tables import value_text
-from comesh.cli.terminal import plain
+from comesh.cli.terminal import out, plain
 from comesh.core.ids import GroupId, NodeId
 from comesh.deployment.problems import printable
 
@@ -18,6 +19,9 @@ FLOOR_COLUMNS, FLOOR_ROWS = 62, 11
 WIDE_COLUMNS, HIGH_ROWS = 138, 32
 LEAST_COLUMNS, LEAST_ROWS = 60, 20
 """In less there is no room for a picture."""
+AROUND_ROWS = 7
+"""Of a small screen: heading, frames, headings of the groups, and the cursor's."""
+BORDERS = 4
 SHOWN_LINES = 12
 SHOWN_DEVICES = 8
 
@@ -46,20 +50,27 @@ def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:
     going = sum(one.live is not None for one in mesh.routines().values())
     now = f"{mesh.now_s:.1f} s; runs: {mesh.finished} finished, {mesh.failed} failed, {going} going"
     heading = plain(f"{mesh.deployment.name or 'A building'}: {now}", "bold")
-    ask = f"Ctrl-C ends all. From another terminal: comesh status --data {mesh.local.directory}"
+    end, ask = "Ctrl-C ends all. From another terminal:", f"comesh status --data {mesh.local.directory}"
     if size.width < WIDE_COLUMNS or size.height < HIGH_ROWS:
-        lines = Group(*map(_in_one_line, log.lines))
+        closing = newest((plain(end, "dim"), plain(f"  {ask}", "dim")), size.width, SHOWN_LINES)
+        room = size.height - len(mesh.groups) - AROUND_ROWS - len(closing)
         return Group(
             _in_one_line(heading),
             Panel(groups(mesh), title="groups"),
-            Panel(lines, title="what happens"),
-            _in_one_line(plain(ask, "dim")),
+            Panel(Group(*newest(log.lines, size.width - BORDERS, room)), title="what happens"),
+            *closing,
         )
     happened = Panel(Group(*log.lines) if log.lines else Text(""), title="what happens")
-    note = plain(f"Real processes on this machine, encrypted between each other. {ask}", "dim")
+    note = plain(f"Real processes on this machine, encrypted between each other. {end} {ask}", "dim")
     top = Columns([Panel(floor(mesh), title="the floor from above"), Panel(groups(mesh), title="groups")])
     happened.width = FLOOR_COLUMNS + 34
     return Group(heading, top, Columns([happened, Panel(devices(mesh), title="some devices")]), note)
+
+
+def newest(lines: Iterable[Text], width: int, rows: int) -> list[Text]:
+    """The last of them that have room, each as a whole: what does not fit into a row goes on in the next."""
+    shown = [row for line in lines for row in line.wrap(out, width, overflow="fold", no_wrap=False)]
+    return shown[-max(rows, 1) :]
 
 
 def _in_one_line(text: Text) -> Text:

@@ -26,7 +26,12 @@ def devices(
     client: AnyClient,
     device: Annotated[
         str | None,
-        typer.Argument(help="One of them, in detail.", show_default=False, autocompletion=complete_devices),
+        typer.Argument(
+            metavar="[DEVICE]",
+            help="One of them, in detail.",
+            show_default=False,
+            autocompletion=complete_devices,
+        ),
     ] = None,
     *,
     down: Annotated[bool, typer.Option("--down", help="Only those that are not up.")] = False,

@@ -15,7 +15,10 @@ from comesh.runtime.inquiries import FIRE_WAIT_S, Fired
 def fire(
     client: AnyClient,
     routine: Annotated[
-        str, typer.Argument(help="The routine.", show_default=False, autocompletion=complete_routines)
+        str,
+        typer.Argument(
+            metavar="ROUTINE", help="It runs now.", show_default=False, autocompletion=complete_routines
+        ),
     ],
     *,
     request: Annotated[

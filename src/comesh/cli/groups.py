@@ -19,7 +19,12 @@ def groups(
     client: AnyClient,
     group: Annotated[
         str | None,
-        typer.Argument(help="One of them, in detail.", show_default=False, autocompletion=complete_groups),
+        typer.Argument(
+            metavar="[GROUP]",
+            help="One of them, in detail.",
+            show_default=False,
+            autocompletion=complete_groups,
+        ),
     ] = None,
     *,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from comesh import __version__
 from comesh.cli.terminal import Exit, drop_output, err, out
+from comesh.deployment.problems import did_you_mean
 
 COMMANDS = (
     "demo",
@@ -73,6 +74,16 @@ def _ending_well_if_cut_short() -> Iterator[None]:
             drop_output()
 
 
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """What is wrong with an option, without the words of the library that found it."""
+    try:
+        yield
+    except typer.BadParameter as wrong:
+        wrong.message = wrong.message.removeprefix("Value error, ")
+        raise
+
+
 class Commands(TyperGroup):
     """Finds commands by their names. (Contexts and commands are of types that typer keeps to itself.)"""
 
@@ -90,12 +101,17 @@ class Commands(TyperGroup):
         alone.command(cmd_name)(found)
         return get_command(alone)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not (ctx.resilient_parsing or args[0] in COMMANDS):
+            ctx.fail(f"No such command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}".rstrip("; "))
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _ending_well_if_cut_short():
+        with _ending_well_if_cut_short(), _in_plain_words():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        with _ending_well_if_cut_short():
+        with _ending_well_if_cut_short(), _in_plain_words():
             return super().invoke(ctx)
 
 

@@ -31,6 +31,10 @@ DevicesAt = Annotated[
     str | None, typer.Option(help="host:port of a `comesh virtual` process with the virtual devices.")
 ]
 
+Still = Annotated[
+    bool, typer.Option("--still", help="Virtual devices that are part of it change nothing by themselves.")
+]
+
 
 def node(
     file: Annotated[
@@ -52,6 +56,7 @@ def node(
     ] = None,
     addresses: AddressFile = None,
     devices_at: DevicesAt = None,
+    still: Still = False,
     init: Annotated[
         bool,
         typer.Option("--init", help="The first start of the whole deployment: this node may begin groups."),
@@ -78,6 +83,7 @@ def node(
         listen=tuple(_address(text) for text in listen or ()),
         addresses={} if addresses is None else _address_book(addresses),
         devices_at=devices_at,
+        still=still,
         initialise=init,
         api=None if api == "off" else _address(api),
         api_cert=None if api == "off" else api_cert,

@@ -19,7 +19,12 @@ def routines(
     client: AnyClient,
     routine: Annotated[
         str | None,
-        typer.Argument(help="One of them, in detail.", show_default=False, autocompletion=complete_routines),
+        typer.Argument(
+            metavar="[ROUTINE]",
+            help="One of them, in detail.",
+            show_default=False,
+            autocompletion=complete_routines,
+        ),
     ] = None,
     *,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,

@@ -6,14 +6,19 @@ is made at run time (cffi), which it forbids.
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from comesh.cli.documents import DocumentFile, read_deployment
-from comesh.cli.terminal import fail
+from comesh.cli.terminal import err, fail
+from comesh.deployment.model import Deployment
 from comesh.deployment.problems import did_you_mean
+
+PRIVATE: Final = (Path("/tmp"), Path("/var/tmp"))
+"""A service with PrivateTmp has its own of these, and they are emptied at a restart of the machine."""
 
 UNIT = """\
 # Made by `comesh service`. Put it at {unit}, then, on this machine:
@@ -91,6 +96,8 @@ def service(
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)
         fail(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else ""))
+    for note in _notes(deployment, name, file.absolute(), data.absolute(), keys.absolute()):
+        err.print(f"warning: {note}")
     unit = f"comesh-{name}.service"
     where = f"--data {shlex.quote(str(data.absolute()))} --keys {shlex.quote(str(keys.absolute()))}"
     document = shlex.quote(str(file.absolute()))
@@ -107,3 +114,21 @@ def service(
         private_devices="no" if devices else "yes",
     )
     typer.echo(text, nl=False)
+
+
+def _notes(deployment: Deployment, name: str, *places: Path) -> Iterator[str]:
+    """What would keep the service from running."""
+    for place in places:
+        if any(place.is_relative_to(private) for private in PRIVATE):
+            yield (
+                f"{place} is below a directory for temporary files: the service has its own, empty one "
+                "there, and a restart of the machine removes what is in it. Put it elsewhere, such as below "
+                "/etc/comesh"
+            )
+    lacking = sorted(node for node, entry in deployment.nodes.items() if entry.address is None)
+    if lacking:
+        has = "has no address" if len(lacking) == 1 else "have no address"
+        yield (
+            f"{', '.join(lacking)} {has} in the document, so {name} will not start: add address: to each, or "
+            "--addresses FILE to ExecStart"
+        )

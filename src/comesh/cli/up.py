@@ -17,6 +17,7 @@ from comesh.cli.documents import DocumentFile, read_deployment, read_text
 from comesh.cli.nodes_here import RUNS
 from comesh.cli.terminal import Exit, err, fail, number, out, plain
 from comesh.cli.watch import words
+from comesh.core.group.roles import Role
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual
@@ -30,6 +31,9 @@ RESTART_S: Final = 5.0
 """A node that was killed is started again after so long, so that the mesh is seen to go on without it."""
 
 
+HANDOFF: Final = (Role.HANDING_OFF, Role.RETIRED)
+
+
 def up(
     file: DocumentFile,
     *,
@@ -39,12 +43,18 @@ def up(
     api: Annotated[
         bool, typer.Option("--api/--no-api", help="Give each node an HTTP interface, if it is installed.")
     ] = True,
+    still: Annotated[
+        bool,
+        typer.Option(
+            "--still", help="Devices change nothing by themselves: you do, with comesh virtual set."
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not tell what happens.")] = False,
 ) -> None:
     """Run every node of a document as a process here, with virtual devices. Ctrl-C ends all of them."""
     deployment, text = with_virtual_devices(read_deployment(file), read_text(file))
     directory = data or RUNS / file.stem
-    mesh = LocalMesh(directory, deployment, text, api=api and installed())
+    mesh = LocalMesh(directory, deployment, text, api=api and installed(), still=still)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: all nodes end in good order
     ready = False
     try:
@@ -55,9 +65,10 @@ def up(
         ready = True
         where = "" if data is None else f" (each with --data {data})"
         out.print(
-            f"ready after {took_s:.1f} s. From another terminal: comesh status, comesh fire ROUTINE, "
-            f"comesh trace, comesh watch{where}. Ctrl-C ends it."
+            f"ready after {took_s:.1f} s. From another terminal: comesh status, comesh devices, comesh fire "
+            f"ROUTINE, comesh trace, comesh watch, comesh doctor{where}. Ctrl-C ends it."
         )
+        out.print(f"virtual devices {_moods(still)}: comesh virtual set DEVICE READING=VALUE{where}")
         _tell_api(mesh)
         _look_after(mesh, quiet=quiet)
     except LocalMeshError as wrong:
@@ -67,6 +78,14 @@ def up(
     finally:
         mesh.close()
     raise typer.Exit(int(Exit.OK if ready else Exit.INTERRUPTED))
+
+
+def _moods(still: bool) -> str:
+    return (
+        "change only when told"
+        if still
+        else "change by themselves (--still: they do not), and also when told"
+    )
 
 
 def _tell_api(mesh: LocalMesh) -> None:
@@ -164,7 +183,13 @@ def _tell(mesh: LocalMesh) -> None:
             try:
                 with Client(mesh.data_of(node)) as client:
                     for news in client.watch(News):
-                        out.print(plain(words(news)))
+                        if is_told(news):
+                            out.print(plain(words(news)))
             except NoAnswerError:
                 continue
         time.sleep(LOOK_S)
+
+
+def is_told(news: News) -> bool:
+    """A group that moves on is told once, by its new leader: not also by all who leave their seats."""
+    return news.kind != "leader" or news.what not in HANDOFF

@@ -183,6 +183,7 @@ class Assembly:
             give=self._give,
             now_ms=self.clock.monotonic_ms,
             devices_at=options.devices_at,
+            still=options.still,
             record=self._record_device,
             trouble=lambda device, what: self.log.warn(f"{device}: {what}"),
         )

@@ -26,6 +26,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of nodes, instead of those in the document."""
     devices_at: str | None = None
     """Where a process with the virtual devices listens."""
+    still: bool = False
+    """Virtual devices that are part of it change nothing by themselves."""
     initialise: bool = False
     """The first start of the deployment: this node may begin its groups."""
     record: Path | None = None

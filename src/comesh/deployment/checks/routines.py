@@ -7,9 +7,11 @@ from comesh.deployment.id_names import find, legal_names
 from comesh.deployment.model import Command, Device, Routine, Step
 from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote
 from comesh.deployment.units import show_duration
+from comesh.deployment.values import Kind, ValueType
 
 MIN_EVERY_MS = 1000
 _TRIGGERS = {"when": "when", "on_event": "on_event", "every_ms": "every", "at": "at", "cron": "cron"}
+_OLD_WORDS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
 
 def one_trigger(draft: Draft) -> Iterator[Complaint]:
@@ -115,4 +117,14 @@ def _argument_fits(command: Command, step: Step, path: Path) -> Iterator[Complai
         yield complain(*path, what=what, fix=f"add argument: {wanted.describe()}")
     elif wanted.fit(step.argument) is None:
         what = f"{quote(step.argument)} is not {wanted.describe()}"
-        yield complain(*path, "argument", what=what)
+        yield complain(*path, "argument", what=what, fix=_likely_argument(wanted, step.argument))
+
+
+def _likely_argument(wanted: ValueType, given: object) -> str:
+    """A word where true or false is due: YAML 1.1 knew more of them; or quotes that make a word of it."""
+    if wanted.kind is not Kind.BOOL or not isinstance(given, str):
+        return ""
+    if given.lower() in ("true", "false"):
+        return f"write {given.lower()}, without quotes and in lower case"
+    truth = _OLD_WORDS.get(given.lower())
+    return "" if truth is None else f"write {truth}: on, off, yes and no are words here, as in YAML 1.2"
