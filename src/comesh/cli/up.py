@@ -2,6 +2,9 @@
 
 A node that is killed is started again after a while, as a service manager would do. One that ended by itself
 is not: it has said why. When this process ends, however it does, all of them end.
+
+When the mesh runs by another document (`comesh apply`), nodes that it adds are started here, too, and the
+process of the virtual devices is started anew if others are in it now.
 """
 
 import signal
@@ -21,12 +24,16 @@ from comesh.core.group.roles import Role
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual
+from comesh.runtime.applying import ChainText
 from comesh.runtime.client import Client, NoAnswerError
+from comesh.runtime.documents import Chain
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
 from comesh.runtime.view import News, NodeStatus
 
 READY_S: Final = 60.0
 LOOK_S: Final = 0.1
+VERSION_S: Final = 1.0
+"""How often it is looked whether the mesh runs by another document."""
 RESTART_S: Final = 5.0
 """A node that was killed is started again after so long, so that the mesh is seen to go on without it."""
 
@@ -156,7 +163,11 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
         Thread(target=_tell, args=(mesh,), daemon=True).start()
     due: dict[str, float] = {}
     given_up: set[str] = set()
-    while len(given_up) < len(mesh.nodes):
+    looked = time.monotonic()
+    while set(mesh.nodes) - given_up:
+        if time.monotonic() - looked > VERSION_S:
+            looked = time.monotonic()
+            _follow(mesh)
         for name in (*mesh.nodes, DEVICES):
             if name in given_up or mesh.runs(name):
                 continue
@@ -174,6 +185,37 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
                 err.print(plain(f"{name} ended by itself: {mesh.last_words(name)}", "red"))
         time.sleep(LOOK_S)
     raise LocalMeshError(f"no node runs any more; see {mesh.directory / 'logs'}")
+
+
+def _follow(mesh: LocalMesh) -> None:
+    """Have here what a newer version of the document wants."""
+    chain = _newer_chain(mesh)
+    if chain is None:
+        return
+    nodes, devices = set(mesh.nodes), mesh.deployment.devices
+    mesh.take_chain(Chain.load(chain.chain, "the chain of a node"))
+    out.print(f"version {chain.newest} of the document")
+    for node in mesh.nodes:
+        if node not in nodes:
+            out.print(f"{node} is new: it is started")
+            mesh.start(node)
+    for node in sorted(nodes - set(mesh.nodes)):
+        out.print(f"{node} leaves")
+    if mesh.deployment.devices != devices:
+        mesh.terminate(DEVICES)
+        mesh.start_devices()
+
+
+def _newer_chain(mesh: LocalMesh) -> ChainText | None:
+    for node in mesh.nodes:
+        try:
+            with Client(mesh.data_of(node), within_s=2.0) as client:
+                if client.ask(NodeStatus, "status").version <= mesh.version:
+                    return None
+                return client.ask(ChainText, "chain")
+        except NoAnswerError:
+            continue
+    return None
 
 
 def _tell(mesh: LocalMesh) -> None:

@@ -25,23 +25,26 @@ from typing import Any, Final
 from comesh.core.ids import GroupId, NodeId
 from comesh.deployment.load import load
 from comesh.deployment.model import Deployment
-from comesh.lab.judging import Quiet, Verdict, judge
-from comesh.lab.merging import ENDING
+from comesh.lab.judging import Quiet, Verdict, judge, judge_recordings
+from comesh.lab.merging import ENDING, recordings
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
 from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
+from comesh.runtime.applying import ApplyDone, ChainText, Reaching
 from comesh.runtime.client import Client, NoAnswerError
+from comesh.runtime.documents import Chain
 from comesh.runtime.inquiries import Fired
 from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.journal.format import read_journal
 from comesh.runtime.journal.opening import lose_unflushed
-from comesh.runtime.local_mesh import DEVICES, LOOPBACK, LocalMesh
+from comesh.runtime.local_mesh import CHAIN, DEVICES, LOOPBACK, LocalMesh
 from comesh.runtime.options import Address
 from comesh.runtime.recording import Disturbed, Recorder
 from comesh.runtime.view import NodeStatus
 
 LOOK_S: Final = 0.05
 """How often a condition is looked at."""
+APPLY_S: Final = 60.0
 STATUS_S: Final = 2.0
 """A node that does not say how it is within this is taken for one that does not answer."""
 LAB: Final = "lab"
@@ -287,6 +290,29 @@ class Mesh(LocalMesh):
         with self.client(asked, within_s=40.0) as client:
             return client.ask(Fired, "fire", **about)
 
+    def apply(self, text: str, *, now: bool = False) -> int:
+        """Have the mesh run by another document; the version that it becomes."""
+        asked = next(one for one in self.nodes if self.runs(one))
+        with self.client(asked, within_s=APPLY_S) as client:
+            done = client.ask(ApplyDone, "apply", base=self.version, text=text)
+            if done.version is None:
+                raise MeshError(f"nothing was applied: {done.why_not} {' '.join(done.problems)}")
+            if now:
+                client.ask(Reaching, "reach", version=done.version)
+        self.follow(asked)
+        return done.version
+
+    def follow(self, node: str) -> None:
+        """Know what this node runs by: its nodes can be started, and the judge knows all versions."""
+        with self.client(node) as client:
+            self.take_chain(Chain.load(client.ask(ChainText, "chain").chain, node))
+
+    def works_by(self, version: int) -> bool:
+        """Every group is served, by this version or a later one."""
+        served = [one for status in self.statuses().values() for one in status.groups if one.serves]
+        groups = {one.group for status in self.statuses().values() for one in status.groups}
+        return {one.group for one in served if one.version >= version} == groups
+
     def wait_for(self, condition: Callable[[], bool], what: str, *, bound_s: float) -> float:
         """Until it is so; how long that took, in seconds. MeshError: it never was."""
         began = time.monotonic()
@@ -301,7 +327,11 @@ class Mesh(LocalMesh):
 
     def judge(self, quiet: Quiet | None = None) -> Verdict:
         """Over everything that was recorded until now."""
-        return judge(self.recordings, self.document, quiet=quiet)
+        chain = self.directory / CHAIN
+        if not chain.is_file():
+            return judge(self.recordings, self.document, quiet=quiet)
+        programs = Chain.load(chain.read_text(), CHAIN).programs()
+        return judge_recordings(recordings(self.recordings), programs, quiet=quiet)
 
     def _note(
         self,

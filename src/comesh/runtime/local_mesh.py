@@ -2,6 +2,7 @@
 
     DIRECTORY/
       deployment.yaml        what it was made from
+      newest.yaml, chain     what it runs by, if that was changed since: the newest document, and all of them
       keys/                  its own authority, a key and certificate per node
       addresses.json         where nodes listen, on loopback
       api.json               where their HTTP interfaces are, if they have them
@@ -29,6 +30,7 @@ import msgspec
 from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
+from comesh.runtime.documents import Chain, parsed
 from comesh.runtime.journal import JournalError
 from comesh.runtime.journal.files import JOURNAL, DirectoryLock
 from comesh.runtime.nursery import Forked, Nursery, NurseryError
@@ -38,6 +40,7 @@ LOOPBACK: Final = "127.0.0.1"
 END_S: Final = 10.0
 """How long a process may take to end in good order."""
 LOOK_S: Final = 0.05
+FIRST, NEWEST, CHAIN = "deployment.yaml", "newest.yaml", "chain"
 DEVICES: Final = "devices"
 """The process that is all devices outside of nodes; no node can have this name with its files, see `_log`."""
 
@@ -47,16 +50,14 @@ class LocalMeshError(Exception):
 
 
 class LocalMesh:
-    def __init__(
-        self, directory: Path, deployment: Deployment, text: str, *, api: bool = False, still: bool = False
-    ) -> None:
-        """api: nodes have HTTP interfaces, each at a free port. still: devices change nothing alone."""
+    def __init__(self, directory: Path, deployment: Deployment, text: str, *, api: bool = False) -> None:
+        """api: nodes have HTTP interfaces, each at a free port."""
         self.directory = directory
-        self._still = still
         self._has_api = api
         self.api_at: dict[NodeId, Address] = {}
         self.deployment = deployment
         self.nodes: tuple[NodeId, ...] = tuple(sorted(deployment.nodes))
+        self.version = 1
         self.devices_at: Address | None = None
         self._text = text
         self._processes: dict[str, subprocess.Popen[bytes] | Forked] = {}
@@ -114,15 +115,44 @@ class LocalMesh:
                 time.sleep(LOOK_S)
 
     def _keep_document(self) -> None:
-        kept = self.directory / "deployment.yaml"
+        kept, newest = self.directory / FIRST, self.directory / NEWEST
         if not kept.is_file():
             kept.write_text(self._text)
-        elif kept.read_text() != self._text:
+        known = [path.read_text() for path in (kept, newest) if path.is_file()]
+        if self._text not in known:
             raise LocalMeshError(
                 f"{self.directory} was begun with another document, or the document was changed since. A "
-                "mesh goes on with the document that it has: remove that directory to begin anew, or choose "
-                "another one with --data"
+                "mesh goes on with the document that it has: start it with that one, and change it with "
+                "`comesh apply FILE`; or remove that directory to begin anew, or choose another one with "
+                "--data"
             )
+        if newest.is_file():
+            self.version = Chain.load((self.directory / CHAIN).read_text(), CHAIN).newest
+        self._go_by(parsed(known[-1], str(newest)))
+
+    def _go_by(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.nodes = tuple(sorted(deployment.nodes))
+
+    def take_chain(self, chain: Chain) -> None:
+        """The mesh runs by a newer version, which may have other nodes: they can be started here."""
+        (self.directory / CHAIN).write_text(chain.dump())
+        (self.directory / NEWEST).write_text(chain.text)
+        self.version = chain.newest
+        self._go_by(parsed(chain.text, f"version {chain.newest}"))
+        self._make_keys()
+        new = [node for node in self.nodes if node not in self.addresses]
+        ports = _free_ports(len(new), socket.SOCK_DGRAM)
+        self.addresses |= {node: (LOOPBACK, port) for node, port in zip(new, ports, strict=True)}
+        if self._has_api:
+            free = _free_ports(len(new), socket.SOCK_STREAM)
+            self.api_at |= {node: (LOOPBACK, port) for node, port in zip(new, free, strict=True)}
+        self._write_addresses()
+
+    def _newest(self, changed: str) -> Path:
+        """The file of the document; changed: its name, once there is more than the first one."""
+        path = self.directory / changed
+        return path if path.is_file() else self.directory / FIRST
 
     def _make_keys(self) -> None:
         keys = self.directory / "keys"
@@ -138,11 +168,15 @@ class LocalMesh:
         ports = dict(zip(names, _free_ports(len(names), socket.SOCK_DGRAM), strict=True))
         self.devices_at = (LOOPBACK, ports.pop(DEVICES))
         self.addresses = {NodeId(name): (LOOPBACK, port) for name, port in ports.items()}
-        book = {name: [list(at)] for name, at in self.addresses.items()}
-        (self.directory / "addresses.json").write_bytes(msgspec.json.encode(book))
         if self._has_api:
             free = _free_ports(len(self.nodes), socket.SOCK_STREAM)
             self.api_at = {node: (LOOPBACK, port) for node, port in zip(self.nodes, free, strict=True)}
+        self._write_addresses()
+
+    def _write_addresses(self) -> None:
+        book = {name: [list(at)] for name, at in self.addresses.items()}
+        (self.directory / "addresses.json").write_bytes(msgspec.json.encode(book))
+        if self._has_api:
             at = {node: f"http://{host}:{port}" for node, (host, port) in self.api_at.items()}
             (self.directory / "api.json").write_bytes(msgspec.json.format(msgspec.json.encode(at)))
         else:
@@ -156,11 +190,11 @@ class LocalMesh:
     def start_devices(self, extra: Iterable[str] = ()) -> None:
         assert self.devices_at is not None
         host, port = self.devices_at
-        document = str(self.directory / "deployment.yaml")
-        options = ["--listen", f"{host}:{port}", "--end-with-stdin", *(["--still"] if self._still else [])]
+        document = str(self._newest(NEWEST))
+        listen = ["--listen", f"{host}:{port}"]
         self._spawn(
             DEVICES,
-            [sys.executable, "-m", "comesh", "virtual", document, *options, *extra],
+            [sys.executable, "-m", "comesh", "virtual", document, *listen, "--end-with-stdin", *extra],
         )
 
     def start(
@@ -195,14 +229,13 @@ class LocalMesh:
         assert self.devices_at is not None
         options = NodeOptions(
             name=NodeId(node),
-            document=self.directory / "deployment.yaml",
+            document=self._newest(CHAIN),
             data=self.data_of(node),
             keys=self.directory / "keys",
             listen=(self.addresses[NodeId(node)],),
             addresses={name: (at,) for name, at in (addresses or self.addresses).items() if name != node},
             devices_at=f"{self.devices_at[0]}:{self.devices_at[1]}",
             api=self.api_at.get(NodeId(node)),
-            still=self._still,
             end_with_stdin=True,
         )
         return msgspec.structs.replace(options, **more)
