@@ -50,9 +50,12 @@ class LocalMeshError(Exception):
 
 
 class LocalMesh:
-    def __init__(self, directory: Path, deployment: Deployment, text: str, *, api: bool = False) -> None:
-        """api: nodes have HTTP interfaces, each at a free port."""
+    def __init__(
+        self, directory: Path, deployment: Deployment, text: str, *, api: bool = False, still: bool = False
+    ) -> None:
+        """api: nodes have HTTP interfaces, each at a free port. still: devices change nothing alone."""
         self.directory = directory
+        self._still = still
         self._has_api = api
         self.api_at: dict[NodeId, Address] = {}
         self.deployment = deployment
@@ -191,10 +194,10 @@ class LocalMesh:
         assert self.devices_at is not None
         host, port = self.devices_at
         document = str(self._newest(NEWEST))
-        listen = ["--listen", f"{host}:{port}"]
+        options = ["--listen", f"{host}:{port}", "--end-with-stdin", *(["--still"] if self._still else [])]
         self._spawn(
             DEVICES,
-            [sys.executable, "-m", "comesh", "virtual", document, *listen, "--end-with-stdin", *extra],
+            [sys.executable, "-m", "comesh", "virtual", document, *options, *extra],
         )
 
     def start(
@@ -236,6 +239,7 @@ class LocalMesh:
             addresses={name: (at,) for name, at in (addresses or self.addresses).items() if name != node},
             devices_at=f"{self.devices_at[0]}:{self.devices_at[1]}",
             api=self.api_at.get(NodeId(node)),
+            still=self._still,
             end_with_stdin=True,
         )
         return msgspec.structs.replace(options, **more)
