@@ -134,6 +134,14 @@ def test_revoked_keys_are_not_taken_in_the_place_of_good_ones(node: Node) -> Non
     assert any("is revoked" in what for what in trust.trouble())
 
 
+def test_keys_that_cannot_be_used_do_not_hold_up_a_list(node: Node) -> None:
+    trust = node.trust()
+    (node.keys / "n1.key").write_text("half of a key")
+    revoke(node.keys, [TWO], [])
+    trust.look()
+    assert trust.why_refused(read_certificate(node.keys / "n2.crt", "")) == REVOKED
+
+
 def test_an_authority_that_is_dropped_is_refused(node: Node) -> None:
     trust = node.trust()
     former = read_certificate(node.keys / "n2.crt", "")

@@ -206,6 +206,7 @@ class Assembly:
         self.questions = Questions(self.transport.send, self._answer_peer, self.clock.monotonic_ms)
         self.spreading = Spreading(self)
         self.host.listeners.append(self.spreading.on_observation)
+        self.host.counters.update(self.trust.counters)
         self.trust.counters = self.host.counters
         self.trust.on_credentials.append(self._on_credentials)
         self.trust.on_revoked.append(self._on_revoked)

@@ -68,6 +68,7 @@ class Trust:
         self._trouble = ""
         self._said_revoked = False
         self._stamps = self._look()
+        self._list_stamp = _stamp(keys / FILE)
         self._unusable: Stamps = ()
         self.credentials = Credentials.load(keys, name, _no_time)
         for path in (self._kept, keys / FILE):
@@ -86,13 +87,17 @@ class Trust:
         stamps = self._look()
         if stamps != self._stamps:
             self._renew(stamps)
+        stamp = _stamp(self._keys / FILE)
+        if stamp != self._list_stamp:
+            self._list_stamp = stamp
+            self._read_new_lists()
         for note in self.credentials.notes():
             if note not in self._told_notes:
                 self._told_notes.add(note)
                 self._log.warn(note)
 
     def _look(self) -> Stamps:
-        files = (f"{AUTHORITY}.crt", f"{self._name}.crt", f"{self._name}.key", FILE)
+        files = (f"{AUTHORITY}.crt", f"{self._name}.crt", f"{self._name}.key")
         return tuple(_stamp(self._keys / file) for file in files)
 
     def _renew(self, stamps: Stamps) -> None:
@@ -119,6 +124,9 @@ class Trust:
         if (found.certificate, found.authorities) != (former.certificate, former.authorities):
             for changed in self.on_credentials:
                 changed()
+            self._read_new_lists()  # of an authority that was not known before
+
+    def _read_new_lists(self) -> None:
         known = self.revocations.lists
         self._read_lists(self._keys / FILE)
         if self.revocations.lists != known:
