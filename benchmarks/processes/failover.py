@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 
 from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.runtime.answers import Fired
 from comesh.runtime.client import Client
-from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 from peers.results import Result, result
 from processes.documents import failover_document
 from processes.locks import mesh_of

@@ -7,7 +7,7 @@ from comesh.drivers.virtual.living import Record
 from comesh.drivers.virtual.server import DevicesServer
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 
 READY_S = 60.0
 

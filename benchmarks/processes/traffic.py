@@ -11,7 +11,7 @@ import time
 from comesh.core.ids import DeviceId
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 from paper_workload import PaperWorkload, Shape, make_workload
 from processes.locks import mesh_of
 from processes.ready import devices_of, until_ready

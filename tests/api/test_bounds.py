@@ -13,7 +13,7 @@ from one_node import BOUND_S, OneNode, one_node, until
 from comesh.api import app, bodies, events, server
 from comesh.api.limits import MOST_BODY_BYTES, MOST_HEADER_BYTES
 from comesh.api.tokens import remove
-from comesh.runtime.view import News
+from comesh.runtime.seen import News
 
 FIRE = "/api/v1/routines/light/fire"
 

@@ -9,7 +9,7 @@ import pytest
 from comesh.cli.checkup import examine
 from comesh.core.ids import GroupId, NodeId
 from comesh.runtime.health import Checked, Hears, MeshHealth, NodeHealth
-from comesh.runtime.view import GroupSeen
+from comesh.runtime.seen import GroupSeen
 
 NOW_MS = 1_800_000_000_000.0
 DAY_MS = 86_400_000.0

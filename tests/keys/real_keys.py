@@ -11,10 +11,10 @@ from real_processes import comesh
 
 from comesh.api.tokens import Role, create
 from comesh.deployment.load import load_bytes
+from comesh.runtime.answers import Fired, Mesh
 from comesh.runtime.client import Client, NoAnswerError
-from comesh.runtime.inquiries import Fired, Mesh
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 
 BOUND_S = 90.0
 LOOK_S = 0.1

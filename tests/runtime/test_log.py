@@ -18,7 +18,7 @@ import pytest
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.credentials import Authority
 from comesh.runtime.log import MOST_WAITING_BYTES, Log, LogFormat
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 
 BOUND_S = 60.0
 MANY = 20_000

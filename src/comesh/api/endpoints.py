@@ -14,10 +14,12 @@ from comesh.api.limits import BODY_S, MOST_RUNS, USUAL_RUNS
 from comesh.api.reading import Reading
 from comesh.api.tokens import Role
 from comesh.runtime.answers import (
+    FIRE_WAIT_S,
     DeviceAnswer,
     Devices,
     GroupAnswer,
     Groups,
+    Mesh,
     NodeAnswer,
     Nodes,
     RoutineAnswer,
@@ -26,7 +28,6 @@ from comesh.runtime.answers import (
     Runs,
 )
 from comesh.runtime.health import MeshHealth
-from comesh.runtime.inquiries import FIRE_WAIT_S, Mesh
 
 Handler = Callable[[Request], Awaitable[object]]
 BASE = "/api/v1"

@@ -21,7 +21,7 @@ from comesh.api.errors import HEADERS, RefusedError
 from comesh.api.limits import HEARTBEAT_S, MOST_EVENT_CLIENTS, MOST_EVENTS_WAITING
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.questions import WATCH_MS
-from comesh.runtime.view import News
+from comesh.runtime.seen import News
 
 RENEW_S = WATCH_MS / 2000
 STILL_HERE = b": still here\n\n"

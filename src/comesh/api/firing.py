@@ -12,8 +12,8 @@ from comesh.api.bodies import read_body
 from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import MOST_FIRINGS, MOST_REQUEST_ID
 from comesh.core.ids import RoutineId
+from comesh.runtime.answers import Fired
 from comesh.runtime.assembly import Assembly
-from comesh.runtime.inquiries import Fired
 from comesh.runtime.reading import unknown
 
 SHAPE = 'the body is a JSON object such as {"request": "an id of your own"}, or nothing'

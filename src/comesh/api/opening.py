@@ -3,14 +3,13 @@
 Beyond this machine only with TLS: tokens would be read on the way otherwise.
 """
 
-import ipaddress
 import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from comesh.runtime.options import OWN_CERTIFICATE, NodeOptions
+from comesh.runtime.options import OWN_CERTIFICATE, NodeOptions, is_loopback
 
 if TYPE_CHECKING:
     from comesh.api.server import Server
@@ -34,13 +33,6 @@ class CannotOpenError(Exception):
 
 def installed() -> bool:
     return all(find_spec(name) is not None for name in NEEDED)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def certificate(options: NodeOptions) -> tuple[Path, Path] | None:

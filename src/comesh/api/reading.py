@@ -13,6 +13,7 @@ from comesh.runtime.answers import (
     Devices,
     GroupAnswer,
     Groups,
+    Mesh,
     NodeAnswer,
     Nodes,
     RoutineAnswer,
@@ -22,7 +23,6 @@ from comesh.runtime.answers import (
 )
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.health import MeshHealth
-from comesh.runtime.inquiries import Mesh
 from comesh.runtime.reading import NotReachedError, UnknownError
 
 _T = TypeVar("_T")

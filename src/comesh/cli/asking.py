@@ -16,11 +16,11 @@ from typing import Annotated, Any, Final, overload
 import typer
 
 from comesh.cli.completion import complete_nodes
-from comesh.cli.nodes_here import DataDirectory, clients_here, places
+from comesh.cli.nodes_here import DataDirectory, clients_here, name_of, places
 from comesh.cli.terminal import Exit, fail
 from comesh.runtime.client import AnyClient, NoAnswerError, SaidNoError
 from comesh.runtime.control import socket_of
-from comesh.runtime.options import DEFAULT_API, parse_address
+from comesh.runtime.options import DEFAULT_API, is_loopback, parse_address
 
 USUAL_FILE: Final = Path("deployment.yaml")
 API_PORT: Final = parse_address(DEFAULT_API)[1]
@@ -122,13 +122,13 @@ def connect(
         return next(clients_here(data))
     if ":" in node:
         return _remote(_target(node), keys, token_file)
-    here = [place for place in places(data) if place.name == node]
+    here = [place for place in places(data) if name_of(place) == node]
     if here:
         return next(clients_here(data, here))
     if file is None and data is None:
         file = one_document()
     if file is None:
-        known = sorted(place.name for place in places(data) if socket_of(place) is not None)
+        known = sorted(name_of(place) for place in places(data) if socket_of(place) is not None)
         among = f"; those here are {', '.join(known)}" if known else ""
         fail(
             f"no node {node!r} runs here{among}. Elsewhere: --node HOST:PORT, or --file FILE with its address"
@@ -156,9 +156,7 @@ def _target(text: str) -> Any:
         host, port = parse_address(address)
     except ValueError as wrong:
         fail(f"--node {text}: {wrong}")
-    return remote.Target(
-        host=host, port=port, tls=scheme == "https" or not (there or remote.is_loopback(host))
-    )
+    return remote.Target(host=host, port=port, tls=scheme == "https" or not (there or is_loopback(host)))
 
 
 def one_document() -> Path | None:

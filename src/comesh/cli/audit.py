@@ -11,7 +11,7 @@ from comesh.cli.tables import names_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.runtime.client import AnyClient
 from comesh.runtime.operations import Audit
-from comesh.runtime.view import AuditSeen
+from comesh.runtime.seen import AuditSeen
 
 
 @asking

@@ -17,7 +17,7 @@ from comesh.deployment.changes import Change, What
 from comesh.runtime.answers import Groups
 from comesh.runtime.applying import Preview
 from comesh.runtime.client import AnyClient
-from comesh.runtime.view import GroupSeen
+from comesh.runtime.seen import GroupSeen
 
 LOOK_S: Final = 0.2
 STYLES: Final = {What.ADDED: "green", What.REMOVED: "red", What.CHANGED: "yellow", What.RENAMED: "yellow"}

@@ -11,7 +11,7 @@ import msgspec
 
 from comesh.core.ids import NodeId
 from comesh.runtime.health import Checked, Hears, MeshHealth
-from comesh.runtime.view import GroupSeen
+from comesh.runtime.seen import GroupSeen
 
 DAY_MS: Final = 86_400_000.0
 WARN_DAYS: Final = 30.0

@@ -26,7 +26,7 @@ from comesh.deployment.model import Deployment
 from comesh.lab.judging import judge
 from comesh.runtime.client import NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
-from comesh.runtime.view import News
+from comesh.runtime.seen import News
 
 OFFICE: Final = Path(__file__).parent / "office.yaml"
 LOOK_S: Final = 0.2

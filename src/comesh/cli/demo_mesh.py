@@ -20,10 +20,10 @@ from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.admin import DevicesClient
+from comesh.runtime.answers import Fired, Mesh
 from comesh.runtime.client import Client, NoAnswerError
-from comesh.runtime.inquiries import Fired, Mesh
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.view import DeviceSeen, GroupSeen, News, NodeStatus, RoutineSeen
+from comesh.runtime.seen import DeviceSeen, GroupSeen, News, NodeStatus, RoutineSeen
 
 ASK_EVERY_S: Final = 0.3
 MOST_NEWS: Final = 2000

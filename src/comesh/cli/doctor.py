@@ -4,6 +4,7 @@ One node is asked, and asks every other one how it is and whom it hears. Where n
 machine, what can be seen without one is told: who has its port.
 """
 
+import statistics
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,13 +19,11 @@ from comesh.cli.mesh_view import answering, groups_of
 from comesh.cli.tables import clock, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import NodeId
+from comesh.runtime.answers import Mesh
 from comesh.runtime.client import AnyClient
 from comesh.runtime.health import Checked, Hears, MeshHealth
-from comesh.runtime.inquiries import Mesh
 
 WITHIN_S: Final = 30.0
-MOST_PAIRS: Final = 12
-"""Nodes up to which each pair has its place in a table."""
 
 
 def _nobody_here(file: Path | None) -> None:
@@ -78,8 +77,10 @@ def _show(health: MeshHealth) -> None:
             machines.append(_machine(node, one))
     out.print(table(("node", "software", "document", "clock", "from median", "certificate"), rows))
     out.print(table(("node", "disk free", "journal", "MB", "listens on UDP"), machines))
-    if 1 < len(health.nodes) <= MOST_PAIRS:
-        out.print(_pairs(health))
+    if len(health.nodes) > 1:
+        pairs = _pairs(health)
+        wide = out.measure(pairs).maximum > out.width
+        out.print(plain(_round_trips(health)) if wide else pairs)
     out.print(plain(f"as of {clock(health.as_of_ms)}, asked {health.asked}", "dim"))
 
 
@@ -105,6 +106,25 @@ def _machine(node: NodeId, one: Checked) -> list[str | Text]:
         f"{said.memory_kb / 1024:.0f}",
         ", ".join(said.listens),
     ]
+
+
+def _round_trips(health: MeshHealth) -> str:
+    """Where the table of all pairs has no room: what is amiss is among the findings anyway."""
+    found = [
+        (hears.round_trip_ms, node, other)
+        for node, one in health.nodes.items()
+        if one is not None
+        for other, hears in one.said.hears.items()
+        if hears.round_trip_ms is not None
+    ]
+    if not found:
+        return "no round trip was measured yet"
+    slowest_ms, node, other = max(found)
+    middle_ms = statistics.median(took_ms for took_ms, _, _ in found)
+    return (
+        f"round trips between {number(len(found), 'pair')}: median {middle_ms:.1f} ms, slowest "
+        f"{slowest_ms:.1f} ms ({node} to {other}); --json has all"
+    )
 
 
 def _pairs(health: MeshHealth) -> Table:

@@ -7,8 +7,8 @@ import typer
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.terminal import Exit, fail, out, print_json
+from comesh.runtime.answers import FIRE_WAIT_S, Fired
 from comesh.runtime.client import AnyClient
-from comesh.runtime.inquiries import FIRE_WAIT_S, Fired
 
 
 @asking

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from comesh.cli.tables import clock, names_text, table
 from comesh.core.ids import GroupId
-from comesh.runtime.inquiries import Mesh
-from comesh.runtime.view import GroupSeen, NodeStatus
+from comesh.runtime.answers import Mesh
+from comesh.runtime.seen import GroupSeen, NodeStatus
 
 
 def answering(mesh: Mesh) -> list[NodeStatus]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from comesh.api.opening import is_loopback
+from comesh.runtime.options import is_loopback
 
 MOST_ANSWER_BYTES: Final = 2_000_000
 WITHIN_S: Final = 30.0

@@ -9,9 +9,8 @@ from comesh.cli.completion import complete_nodes
 from comesh.cli.mesh_view import answering, as_of, nodes_table
 from comesh.cli.tables import clock, details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.runtime.answers import NodeAnswer
+from comesh.runtime.answers import Mesh, NodeAnswer
 from comesh.runtime.client import AnyClient
-from comesh.runtime.inquiries import Mesh
 
 
 @asking

@@ -1,6 +1,7 @@
 """The nodes that run on this machine: where their data is, and who of them answers."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,6 +10,7 @@ import typer
 from comesh.cli.terminal import fail
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.control import socket_of
+from comesh.runtime.options import OWNER
 
 RUNS: Final = Path(".comesh")
 """Where `comesh up` keeps what it runs, below the directory it is called in."""
@@ -35,6 +37,13 @@ def places(data: Path | None) -> list[Path]:
     runs.sort(key=lambda run: -run.stat().st_mtime)
     found = [place for run in runs for place in _nodes_of(run)]
     return found + [place for place in (NODE_DATA, SERVICE_DATA) if place.is_dir()]
+
+
+def name_of(place: Path) -> str:
+    """Whose data directory it is: as the node wrote down, else as it is called."""
+    with suppress(OSError):
+        return (place / OWNER).read_text().strip() or place.name
+    return place.name
 
 
 def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator[Client]:

@@ -11,7 +11,7 @@ from comesh.cli.tables import age_text, details, freshness_text, one_freshness_t
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.runtime.answers import RoutineAnswer, Routines
 from comesh.runtime.client import AnyClient
-from comesh.runtime.view import RunSeen
+from comesh.runtime.seen import RunSeen
 
 
 @asking

@@ -12,7 +12,7 @@ from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime.answers import Routines, Runs
 from comesh.runtime.client import AnyClient
-from comesh.runtime.view import TraceLine
+from comesh.runtime.seen import TraceLine
 
 ENDED: Final = ("finished", "failed", "dropped")
 MOST: Final = 500

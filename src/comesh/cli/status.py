@@ -11,9 +11,9 @@ from comesh.cli.routines import going
 from comesh.cli.tables import names_text, readings_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import GroupId
+from comesh.runtime.answers import Mesh
 from comesh.runtime.client import AnyClient
-from comesh.runtime.inquiries import Mesh
-from comesh.runtime.view import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen
+from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen
 
 
 @asking

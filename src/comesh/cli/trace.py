@@ -11,7 +11,7 @@ from comesh.cli.tables import clock, names_text
 from comesh.cli.terminal import Exit, err, fail, out, plain, print_json
 from comesh.runtime.answers import RunAnswer, Runs
 from comesh.runtime.client import AnyClient
-from comesh.runtime.view import TraceLine
+from comesh.runtime.seen import TraceLine
 
 _MOMENT: Final = re.compile(r"scheduled for (\d{13})\b")
 

@@ -28,7 +28,7 @@ from comesh.runtime.applying import ChainText
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.documents import Chain
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
-from comesh.runtime.view import News, NodeStatus
+from comesh.runtime.seen import News, NodeStatus
 
 READY_S: Final = 60.0
 LOOK_S: Final = 0.1

@@ -12,8 +12,8 @@ import typer
 from comesh.cli.completion import complete_devices
 from comesh.cli.nodes_here import DataDirectory, clients_here
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.runtime.answers import Touched
 from comesh.runtime.client import NoAnswerError
-from comesh.runtime.hands import Touched
 
 DeviceName = Annotated[
     str, typer.Argument(help="The virtual device.", show_default=False, autocompletion=complete_devices)

@@ -10,7 +10,7 @@ from comesh.cli.tables import clock
 from comesh.cli.terminal import Exit, fail, out, plain
 from comesh.cli.trace import readable
 from comesh.runtime.client import AnyClient
-from comesh.runtime.view import News
+from comesh.runtime.seen import News
 
 _STYLES = {"leader": "cyan", "device": "yellow", "member": "magenta", "trouble": "red"}
 

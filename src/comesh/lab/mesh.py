@@ -30,17 +30,17 @@ from comesh.lab.merging import ENDING, recordings
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
 from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
+from comesh.runtime.answers import Fired
 from comesh.runtime.applying import ApplyDone, ChainText, Reaching
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.documents import Chain
-from comesh.runtime.inquiries import Fired
 from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.journal.format import read_journal
 from comesh.runtime.journal.opening import lose_unflushed
 from comesh.runtime.local_mesh import CHAIN, DEVICES, LOOPBACK, LocalMesh
 from comesh.runtime.options import Address
 from comesh.runtime.recording import Disturbed, Recorder
-from comesh.runtime.view import NodeStatus
+from comesh.runtime.seen import NodeStatus
 
 LOOK_S: Final = 0.05
 """How often a condition is looked at."""

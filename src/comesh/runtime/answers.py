@@ -3,10 +3,16 @@
 Whatever tells of an entity says who told it, when, and whether that was now.
 """
 
+from typing import Final
+
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.runtime.view import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
+from comesh.core.values import Value
+from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
+
+FIRE_WAIT_S: Final = 35.0
+"""Longer than the core tries to reach a group."""
 
 
 class Freshness(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,3 +102,26 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[NodeId, ...]
     ended: bool
     trace: tuple[TraceLine, ...]
+
+
+class Mesh(msgspec.Struct, frozen=True, kw_only=True):
+    """What every node of the deployment says; None: nothing, and `silent` has why."""
+
+    asked: NodeId
+    nodes: dict[NodeId, NodeStatus | None]
+    silent: dict[NodeId, str] = {}
+    trouble: tuple[str, ...] = ()
+    """What a person should look after, and concerns the mesh more than one node."""
+
+
+class Fired(msgspec.Struct, frozen=True, kw_only=True):
+    run: str | None
+    why_not: str
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done; home: nothing, because the device is part of that node."""
+
+    device: DeviceId
+    readings: dict[str, Value] = {}
+    home: NodeId | None = None

@@ -57,10 +57,11 @@ from comesh.runtime.recording import (
     encode_record,
     told,
 )
+from comesh.runtime.seen import News
 from comesh.runtime.spreading import Spreading
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
-from comesh.runtime.view import News, View
+from comesh.runtime.view import View
 
 FLUSH_MS: Final = 50.0
 """What need not be flushed before it is acknowledged is durable after this long."""

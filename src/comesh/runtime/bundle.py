@@ -25,7 +25,8 @@ from comesh.runtime.credentials import (
     read_file,
     write_file,
 )
-from comesh.runtime.documents import OWNER, DocumentError, parsed
+from comesh.runtime.documents import DocumentError, parsed
+from comesh.runtime.options import OWNER
 from comesh.runtime.revocation import FILE, Revocations
 
 VERSION: Final = 1

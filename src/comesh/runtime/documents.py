@@ -25,6 +25,7 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.problems import did_you_mean
 from comesh.deployment.program import load_program
 from comesh.runtime.log import Log
+from comesh.runtime.options import OWNER
 
 FIRST_LINE: Final = "comesh chain 1"
 """How the file of a chain begins; the number is that of its format."""
@@ -35,8 +36,6 @@ LATE: Final = (
     ". A node that comes later is added with `comesh apply`, and begins from the chain of all versions: "
     "`comesh versions --export FILE` on another node"
 )
-OWNER: Final = "node"
-"""The file that says whose a data directory is."""
 
 
 class DocumentError(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.runtime.view import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
+from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

@@ -6,8 +6,6 @@ a device that is part of another node only that is said.
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment, Device
@@ -15,20 +13,13 @@ from comesh.deployment.problems import did_you_mean
 from comesh.deployment.values import Kind, ValueType
 from comesh.drivers.registry import outside_address
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
+from comesh.runtime.answers import Touched
 from comesh.runtime.devices.homes import nearest_node
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
 
 WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
-
-
-class Touched(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done; home: nothing, because the device is part of that node."""
-
-    device: DeviceId
-    readings: dict[str, Value] = {}
-    home: NodeId | None = None
 
 
 async def touch(assembly: "Assembly", asked: dict[str, Any]) -> object:

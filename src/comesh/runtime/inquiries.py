@@ -14,17 +14,16 @@ from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime import applying, entities, health, operations
+from comesh.runtime.answers import FIRE_WAIT_S, Fired, Mesh
 from comesh.runtime.hands import touch
 from comesh.runtime.health import resident_kb
 from comesh.runtime.questions import WATCH_MS
 from comesh.runtime.reading import NotReachedError, Reading, UnknownError
-from comesh.runtime.view import News, NodeStatus
+from comesh.runtime.seen import News, NodeStatus
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
 
-FIRE_WAIT_S: Final = 35.0
-"""Longer than the core tries to reach a group."""
 MOST_NEWS_WAITING: Final = 1000
 """Of one watcher that does not read; the oldest are dropped."""
 CLOCKS_ASKED: Final = 5
@@ -36,21 +35,6 @@ KNOWN: Final = (
     "routines, routine, runs, run, fire, watch"
 )
 _T = TypeVar("_T")
-
-
-class Mesh(msgspec.Struct, frozen=True, kw_only=True):
-    """What every node of the deployment says; None: nothing, and `silent` has why."""
-
-    asked: NodeId
-    nodes: dict[NodeId, NodeStatus | None]
-    silent: dict[NodeId, str] = {}
-    trouble: tuple[str, ...] = ()
-    """What a person should look after, and concerns the mesh more than one node."""
-
-
-class Fired(msgspec.Struct, frozen=True, kw_only=True):
-    run: str | None
-    why_not: str
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True):

@@ -21,7 +21,7 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.program import step_by_hand
 from comesh.runtime.hands import parse_value
 from comesh.runtime.reading import UnknownError, unknown
-from comesh.runtime.view import AuditSeen
+from comesh.runtime.seen import AuditSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

@@ -1,5 +1,6 @@
 """What a node process is told when it starts."""
 
+import ipaddress
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from comesh.runtime.log import LogFormat
 Address = tuple[str, int]
 DEFAULT_PORT = 7440
 DEFAULT_API = "127.0.0.1:8460"
+OWNER = "node"
+"""The file in a data directory that has the name of its node."""
 OWN_CERTIFICATE = "own"
 """In the place of a file: the certificate that the node has from its deployment's authority."""
 
@@ -69,3 +72,10 @@ def parse_address(text: str) -> Address:
     if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
         raise ValueError(f"{text!r} is no address: write host:port, such as 192.168.1.20:7440")
     return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 import msgspec
 
 from comesh.core.ids import NodeId
-from comesh.runtime.view import News
+from comesh.runtime.seen import News
 
 FIRST_BYTE: Final = 0xA1
 """Tells these frames from the core's, which begin with their wire version. Another version of them gets

@@ -22,7 +22,7 @@ from comesh.runtime.answers import (
     Runs,
 )
 from comesh.runtime.entities import ENDED, Entities, Known
-from comesh.runtime.view import DeviceSeen, GroupSeen, RoutineSeen
+from comesh.runtime.seen import DeviceSeen, GroupSeen, RoutineSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

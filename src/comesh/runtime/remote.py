@@ -5,7 +5,6 @@ other. Beyond this machine only with TLS.
 """
 
 import http.client
-import ipaddress
 import os
 import ssl
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from comesh.runtime.client import ANSWER_S, NoAnswerError, SaidNoError
+from comesh.runtime.options import is_loopback
 from comesh.runtime.remote_orders import ORDERS, done, order_path
 
 TOKEN: Final = "COMESH_TOKEN"
@@ -42,13 +42,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def read_token(file: Path | None) -> str:

@@ -8,8 +8,6 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import msgspec
-
 from comesh.core.devices.part import Devices
 from comesh.core.effects import (
     Answered,
@@ -25,7 +23,7 @@ from comesh.core.effects import (
 from comesh.core.group.groups import Groups
 from comesh.core.group.replica import Replica
 from comesh.core.group.serving import Serving
-from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.ids import GroupId
 from comesh.core.node import Node
 from comesh.core.orders.standing import paused, standing
 from comesh.core.records import (
@@ -38,7 +36,15 @@ from comesh.core.records import (
     Standing,
     Status,
 )
-from comesh.core.values import Value
+from comesh.runtime.seen import (
+    AuditSeen,
+    DeviceSeen,
+    GroupSeen,
+    News,
+    RoutineSeen,
+    RunSeen,
+    TraceLine,
+)
 
 MOST_TRACED: Final = 500
 """Runs whose trace is kept, the latest."""
@@ -48,117 +54,6 @@ MOST_WATCHERS: Final = 32
 MOST_REASONS: Final = 100
 """For which messages were refused, each counted by itself."""
 OTHER_REASONS: Final = "refused for other reasons"
-
-
-class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
-    group: GroupId
-    number: int
-    """Of its config; 0: nobody was heard to serve it yet."""
-    epoch: int
-    members: tuple[NodeId, ...]
-    leader: NodeId | None
-    role: str = ""
-    """Of the node that says this; empty: it has no seat in it."""
-    serves: bool = False
-    version: int = 0
-    """The deployment version that it works by; 0: nobody was heard to serve it yet."""
-    state: tuple[int, int, int, int] | None = None
-    """How new the state is that this node has of it: config, round and rank of the ballot, entry; of two
-    members the higher one has the newer. None: it has no seat in it."""
-
-
-class DeviceSeen(msgspec.Struct, frozen=True, kw_only=True):
-    device: DeviceId
-    group: GroupId
-    status: str
-    readings: dict[str, Value] | None
-    """None: it is down, or was not heard yet."""
-    holder: str | None = None
-    waiting: tuple[str, ...] = ()
-    maintained_by: str | None = None
-    """Who put it into maintenance."""
-    breaking_by: str | None = None
-    """Who wants its lock broken."""
-
-
-class RunSeen(msgspec.Struct, frozen=True, kw_only=True):
-    run: str
-    stage: str
-    attempt: int
-    held: tuple[DeviceId, ...]
-    done: int
-    steps: int
-
-
-class RoutineSeen(msgspec.Struct, frozen=True, kw_only=True):
-    routine: RoutineId
-    group: GroupId
-    truth: bool | None
-    live: RunSeen | None
-    waiting: int
-    last: str | None
-    """The run that ended last."""
-    last_reason: str = ""
-    """Empty: it finished."""
-    paused_by: str | None = None
-
-
-class AuditSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a group's audit log."""
-
-    group: GroupId
-    number: int
-    wall_ms: float
-    by: str
-    what: str
-    request: str
-    run: str | None = None
-
-
-class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node says of itself and of the groups that it serves."""
-
-    node: NodeId
-    software: str
-    pid: int
-    wall_ms: float
-    boot: int
-    deployment: str
-    version: int
-    document: str
-    """The digest of the deployment that it goes by."""
-    ready: bool
-    joined: bool
-    trouble: tuple[str, ...]
-    living: tuple[NodeId, ...]
-    groups: tuple[GroupSeen, ...]
-    devices: tuple[DeviceSeen, ...]
-    routines: tuple[RoutineSeen, ...]
-    memory_kb: int
-    cpu_s: float
-    counters: dict[str, int]
-
-
-class TraceLine(msgspec.Struct, frozen=True):
-    """One line of what a run did."""
-
-    wall_ms: float
-    node: NodeId
-    run: str
-    what: str
-    detail: str
-
-
-class News(msgspec.Struct, frozen=True):
-    """Something that happened, in words, for whoever watches."""
-
-    wall_ms: float
-    node: NodeId
-    kind: str
-    """leader, device, run, member, trouble"""
-    about: str
-    what: str
-    detail: str = ""
 
 
 Watcher = Callable[[News], None]
