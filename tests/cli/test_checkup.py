@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from comesh.cli.checkup import examine
+from comesh.cli.doctor import show
 from comesh.core.ids import GroupId, NodeId
 from comesh.runtime.health import Checked, Hears, MeshHealth, NodeHealth
 from comesh.runtime.seen import GroupSeen
@@ -115,3 +117,12 @@ def test_silent_nodes_groups_and_troubles_are_found() -> None:
     assert [one.what for one in examine(fine, [group()], ["n2: the disk is full"])] == [
         "n2: the disk is full"
     ]
+
+
+def test_the_table_of_pairs_gives_way_where_it_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for columns, says in ((120, "hears, in ms"), (25, "round trips between")):
+        monkeypatch.setattr("comesh.cli.doctor.out", Console(width=columns, soft_wrap=True))
+        show(mesh())
+        assert says in capsys.readouterr().out

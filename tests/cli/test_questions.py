@@ -90,7 +90,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ("devices lamp1", ("lamp1, Lamp by the door", "on ", "held by")),
         ("routines", ("pressed", "3 routines; as of ")),
         ("routines both", ("both, Both lamps", "lamp1, lamp2", "now")),
-        ("doctor", ("hears, in ms", "from median", "127.0.0.1:", "nothing found")),
     ],
 )
 def test_every_question_is_answered_here_and_over_http(
@@ -127,6 +126,20 @@ def test_what_there_is_not_is_told_with_what_may_be_meant(
     ended = (house.here if way == "here" else house.there)(*question.split())
     assert ended.code == 1
     assert says in ended.stderr
+
+
+@pytest.mark.parametrize("way", ["here", "there"])
+def test_the_doctor_asks_every_node(house: House, way: str) -> None:
+    """A full disk, little memory or a busy machine are found rightly: those of this one may be so."""
+    ask = house.here if way == "here" else house.there
+    shown = ask("doctor")
+    for what in ("hears, in ms", "from median", "listens on UDP", "127.0.0.1:"):
+        assert what in shown.stdout
+    told = ask("doctor", "--json")
+    answer = json.loads(told.stdout)
+    assert {one["about"] for one in answer["findings"]} <= {"disk", "memory", "reach"}
+    assert told.code == (1 if answer["findings"] else 0)
+    assert all(len(one["said"]["hears"]) == 2 for one in answer["health"]["nodes"].values())
 
 
 def test_a_routine_is_fired_and_followed_over_http(house: House, tmp_path: Path) -> None:
@@ -227,7 +240,7 @@ def test_a_node_that_stands_still_is_told_and_what_only_it_knew_is_marked(house:
         assert comesh_n1(house, "devices", "--down").code == 1
     finally:
         os.kill(stopped, signal.SIGCONT)
-    wait_for(lambda: house.here("doctor").code == 0, "nothing is found any more")
+    wait_for(lambda: house.here("status").code == 0, "all is well again")
 
 
 def comesh_n1(house: House, *arguments: str) -> Ended:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,8 @@ from comesh.runtime.client import AnyClient
 from comesh.runtime.health import Checked, Hears, MeshHealth
 
 WITHIN_S: Final = 30.0
+WIDEST: Final = 100_000
+"""Columns, for how many a table would like to have."""
 
 
 def _nobody_here(file: Path | None) -> None:
@@ -52,7 +55,7 @@ def doctor(
     if json:
         print_json({"findings": findings, "health": health})
     else:
-        _show(health)
+        show(health)
         _show_findings(findings)
     raise typer.Exit(int(Exit.NO if findings else Exit.OK))
 
@@ -64,7 +67,7 @@ def _show_findings(findings: list[Finding]) -> None:
     out.print(number(len(findings), "finding") if findings else Text("nothing found", style="green"))
 
 
-def _show(health: MeshHealth) -> None:
+def show(health: MeshHealth) -> None:
     answered = [one for one in health.nodes.values() if one is not None]
     median_ms = median_offset_ms(answered)
     rows: list[list[str | Text]] = []
@@ -79,8 +82,8 @@ def _show(health: MeshHealth) -> None:
     out.print(table(("node", "disk free", "journal", "MB", "listens on UDP"), machines))
     if len(health.nodes) > 1:
         pairs = _pairs(health)
-        wide = out.measure(pairs).maximum > out.width
-        out.print(plain(_round_trips(health)) if wide else pairs)
+        needs = Measurement.get(out, out.options.update(max_width=WIDEST), pairs).maximum
+        out.print(pairs if needs <= out.width else plain(_round_trips(health)))
     out.print(plain(f"as of {clock(health.as_of_ms)}, asked {health.asked}", "dim"))
 
 
