@@ -145,6 +145,7 @@ def test_the_picture_overwrites_pictures_only(plant: Path, tmp_path: Path) -> No
 
 ODD = """
 name: "<&> [/bold] \\a :smile:"
+settings: {epoch: 5s, lease: 500ms, membership_period: 300ms}
 nodes:
   a: {place: [0m, 0m], power_domain: "[/red]"}
   b: {place: [1m, 0m], power_domain: "[/red]"}
