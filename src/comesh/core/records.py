@@ -13,6 +13,7 @@ from comesh.core.ids import Counter, DeviceId, GroupId, RoutineId
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Strategy
 from comesh.core.values import Value
+from comesh.core.words import Word
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -113,10 +114,10 @@ class AuditRecord(_Record, frozen=True, tag=10):
 # -- devices -----------------------------------------------------------------------------------------------
 
 
-class Status(StrEnum):
-    UNKNOWN = "unknown"
-    UP = "up"
-    DOWN = "down"
+class Status(Word):
+    UNKNOWN = 1
+    UP = 2
+    DOWN = 3
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
@@ -143,12 +144,12 @@ class Waiter(msgspec.Struct, frozen=True, array_like=True):
     home: GroupId | None = None
 
 
-class Outcome(StrEnum):
-    DONE = "done"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
+class Outcome(Word):
+    DONE = 1
+    FAILED = 2
+    UNKNOWN = 3
     """It may have happened or not."""
-    REFUSED = "refused"
+    REFUSED = 4
     """It was not tried: the run does not hold the lock, or its fence is old."""
 
 

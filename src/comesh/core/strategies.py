@@ -2,11 +2,13 @@
 
 from enum import StrEnum
 
+from comesh.core.words import Word
 
-class Strategy(StrEnum):
-    SEQUENTIAL = "sequential"
-    OPTIMISTIC = "optimistic"
-    PRIORITY = "priority"
+
+class Strategy(Word):
+    SEQUENTIAL = 1
+    OPTIMISTIC = 2
+    PRIORITY = 3
 
 
 class Batch(StrEnum):

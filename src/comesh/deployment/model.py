@@ -10,10 +10,10 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import Place
-from comesh.core.strategies import Strategy
 from comesh.core.values import Value
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.settings import Settings
+from comesh.deployment.strategies import Strategy
 from comesh.deployment.values import (
     DocumentModel,
     DurationMs,

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from comesh.core.plan import Locality
-from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.strategies import Batch, LockOrder
 from comesh.deployment.problems import WrongError, did_you_mean, quote
+from comesh.deployment.strategies import Strategy
 from comesh.deployment.values import DocumentModel, DurationMs, Flag, Number, Text, Whole
 
 MAX_F = 20

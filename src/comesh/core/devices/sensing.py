@@ -164,12 +164,12 @@ class Sensing:
             return
         version = record.status_version + 1
         self._cluster.put(replace(record, status=status, status_version=version))
-        self._serving.tell(DeviceChanged(device, status.value, why))
+        self._serving.tell(DeviceChanged(device, str(status), why))
         if status is Status.UP and record.status is Status.UNKNOWN:
             return  # nobody was told that it is down: a mesh that starts need not gossip every device
         self.gossip(device, version, status)
 
     def gossip(self, device: DeviceId, version: int, status: Status) -> None:
         post = self._serving.surroundings.post_notice
-        value = status.value.encode()
+        value = str(status).encode()
         self._serving.then(lambda step: post(f"device/{device}", version, value, step))

@@ -1,0 +1,9 @@
+"""Strategies as a document names them."""
+
+from enum import StrEnum
+
+
+class Strategy(StrEnum):
+    SEQUENTIAL = "sequential"
+    OPTIMISTIC = "optimistic"
+    PRIORITY = "priority"

@@ -1,0 +1,21 @@
+"""Words of the vocabulary travel as numbers and read as words."""
+
+import msgspec
+import pytest
+
+from comesh.core.records import Outcome, Status
+from comesh.core.strategies import Strategy
+from comesh.deployment import strategies
+
+
+@pytest.mark.parametrize("word", [*Strategy, *Status, *Outcome])
+def test_a_word_is_one_byte_between_nodes_and_a_word_for_people(word: Strategy | Status | Outcome) -> None:
+    data = msgspec.msgpack.encode(word)
+    assert len(data) == 1
+    assert msgspec.msgpack.decode(data, type=type(word)) is word
+    assert str(word) == f"{word}" == word.name.lower()
+    assert f"{word:>12}" == word.name.lower().rjust(12)
+
+
+def test_documents_and_the_core_know_the_same_strategies() -> None:
+    assert [one.value for one in strategies.Strategy] == [str(one) for one in Strategy]
