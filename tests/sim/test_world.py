@@ -294,6 +294,45 @@ def test_a_copied_card_speaks_from_elsewhere_and_peers_follow() -> None:
     assert world.radio.up == [False, True, True, True], "n3 still runs where the copy was"
 
 
+def test_a_revoked_machine_is_not_heard_and_hears_nobody_and_another_takes_its_place() -> None:
+    toys = Toys(line(2), {"n0": ticking(50.0, to=N1), "n1": ticking(50.0, to=N0)})
+    world = toys.world
+    world.run_until(1000.0)
+    old, process = world.machines["n1"], world.machines["n1"].process
+    assert process is not None
+    heard = len(toys["n0"].times(MessageReceived)), len(toys["n1"].times(MessageReceived))
+    assert min(heard) > 10
+    new = world.revoke(N1)
+    assert world.machines["n1"] is new
+    assert old.process is process, "it runs on"
+    world.start(new)
+    assert new.process is None, "nobody put it there yet"
+    world.run_until(2000.0)
+    assert (len(toys["n0"].times(MessageReceived)), len(toys["n1"].times(MessageReceived))) == heard
+    new.away = False
+    world.start(new)
+    world.run_until(3000.0)
+    assert len(toys["n0"].times(MessageReceived)) > heard[0]
+    assert (new.disk.initialised, new.disk.store == old.disk.store) == (False, False)
+    assert world.runs(N1)
+    world.kill(old)
+    assert world.lives[-1].change is LifeChange.KILLED
+    assert world.machines["n1"].process is not None
+
+
+def test_nothing_starts_a_machine_that_is_away_or_darkens_its_station() -> None:
+    toys = Toys(line(2), {})
+    world = toys.world
+    world.run_until(1000.0)
+    machine = world.machines["n1"]
+    world.take_away(machine)
+    world.crash(machine)
+    world.start(machine)
+    assert machine.process is None
+    assert world.radio.up[machine.station]
+    assert world.copy_card(N1) is None
+
+
 def test_an_unknown_effect_is_an_error() -> None:
     class Odd(Effect, frozen=True):
         pass

@@ -2,10 +2,11 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NamedTuple, NoReturn
 
 import msgspec
 import typer
@@ -26,10 +27,16 @@ PLAIN_S = 10.0
 
 _Seeds = Annotated[str | None, typer.Option(help="Which seeds: one, or a range such as 1-500.")]
 _Minutes = Annotated[float | None, typer.Option(help="Or: as many seeds as fit, from 1 on.")]
+_Hours = Annotated[
+    float | None, typer.Option(help="Or: as many seeds, from 1 on, as make so many simulated hours.")
+]
 _Jobs = Annotated[int, typer.Option(min=1, help="Processes at once.")]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on where it stopped: leave out what was done.")]
 _StateFile = Annotated[Path, typer.Option(metavar="FILE", help="Where what was done is kept.")]
 _Membership = Annotated[bool, typer.Option("--membership", help="The swarm of membership alone, no groups.")]
+_Operations = Annotated[
+    bool, typer.Option("--operations", help="The swarm in which people work on the mesh while it breaks.")
+]
 _Verbose = Annotated[bool, typer.Option(help="What each seed drew, and the history of what broke.")]
 _Shrink = Annotated[
     str | None, typer.Option(metavar="SEED", help="Find a smaller case that breaks the same promise.")
@@ -44,10 +51,12 @@ def fuzz(
     *,
     seeds: _Seeds = None,
     minutes: _Minutes = None,
+    hours: _Hours = None,
     jobs: _Jobs = CORES,
     resume: _Resume = False,
     state: _StateFile = STATE,
     membership: _Membership = False,
+    operations: _Operations = False,
     shrink: _Shrink = None,
     write: _Write = None,
     replay: _Replay = None,
@@ -60,25 +69,31 @@ def fuzz(
     Ends with 0 if every promise held, with 1 if not; each failing seed prints the command that replays it.
     Ctrl-C ends it with 130, after the seeds under way; --resume goes on from there.
     """
-    if sum(given is not None for given in (seeds, minutes, shrink, replay)) != 1:
-        fail("say one of --seeds A-B, --minutes M, --shrink SEED, --replay FILE")
-    kind = SwarmKind.MEMBERSHIP if membership else SwarmKind.GROUPS
+    if sum(given is not None for given in (seeds, minutes, hours, shrink, replay)) != 1:
+        fail("say one of --seeds A-B, --minutes M, --hours H, --shrink SEED, --replay FILE")
+    if membership and operations:
+        fail("--membership and --operations are two swarms: say one of them")
+    kind = SwarmKind.OPERATIONS if operations else SwarmKind.GROUPS
+    kind = SwarmKind.MEMBERSHIP if membership else kind
     if shrink is not None or replay is not None:
         if membership:
-            fail("--membership: only seeds of groups are shrunk; replay one with --seeds A-A --verbose")
+            fail("--membership: its seeds are not shrunk; replay one with --seeds A-A --verbose")
         if shrink is not None:
-            shrink_seed(_seed(shrink), write, force=force, json=json)
+            shrink_seed(_seed(shrink), kind, write, force=force, json=json)
         if replay is not None:
             replay_case(replay, json=json)
     if minutes is not None and not 0 < minutes < float("inf"):
         fail(f"--minutes {minutes:g}: expected more than 0; or say --seeds A-B")
+    if hours is not None and not 0 < hours < float("inf"):
+        fail(f"--hours {hours:g}: expected more than 0; or say --seeds A-B")
     wanted = count(1) if seeds is None else _parse(seeds)
     check_output(state, reads=(), ours=is_state, kind="state of comesh fuzz", force=False)
     tally, teller = Tally(swarm=kind), _Teller(kind, verbose, quiet=json)
     try:
         with State(state, kind) as kept:
             tally.code = kept.code
-            stopped = _run(wanted, kept, tally, teller, minutes=minutes, jobs=jobs, resume=resume)
+            amount = Amount(minutes, hours)
+            stopped = _run(wanted, kept, tally, teller, amount=amount, jobs=jobs, resume=resume)
     except OSError as wrong:
         fail(f"cannot write {wrong.filename or state}: {wrong.strerror}; name another file with --state")
     _conclude(tally, stopped=stopped, json=json)
@@ -90,13 +105,13 @@ def _run(
     tally: "Tally",
     teller: "_Teller",
     *,
-    minutes: float | None,
+    amount: "Amount",
     jobs: int,
     resume: bool,
 ) -> bool:
     """All seeds that are wanted; True: Ctrl-C came before the last."""
     total = len(wanted) if isinstance(wanted, range) else None
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    deadline = None if amount.minutes is None else time.monotonic() + 60 * amount.minutes
     if resume:
         if state.dropped:
             do = "does" if state.dropped == 1 else "do"
@@ -113,17 +128,32 @@ def _run(
         bar = progress.add_task("seeds", total=total, completed=tally.seeds)
         told_s = time.monotonic()
         for finding in fuzz_pool.findings(
-            left, RUN[tally.swarm], jobs=jobs, deadline=deadline, stopping=stopping
+            left,
+            RUN[tally.swarm],
+            jobs=jobs,
+            deadline=deadline,
+            stopping=stopping,
+            enough=lambda: tally.simulated_h >= (amount.hours or float("inf")),
         ):
             state.add(finding)
             tally.add(finding)
             broken = f", {len(tally.broken)} broken" if tally.broken else ""
-            progress.update(bar, advance=1, description=f"seeds{broken}")
+            hours = f", {tally.simulated_h:.1f} h simulated"
+            progress.update(bar, advance=1, description=f"seeds{hours}{broken}")
             teller.tell(finding)
             if progress.disable and not teller.quiet and time.monotonic() - told_s > PLAIN_S:
                 told_s = time.monotonic()
-                err.print(f"{number(tally.seeds, 'seed')}{'' if total is None else f' of {total}'}{broken}")
+                of = "" if total is None else f" of {total}"
+                err.print(f"{number(tally.seeds, 'seed')}{of}{hours}{broken}")
         return stopping.asked and tally.seeds != total
+
+
+class Amount(NamedTuple):
+    """How much is wanted, where the seeds do not say it."""
+
+    minutes: float | None
+    hours: float | None
+    """Simulated ones."""
 
 
 def _seed(text: str) -> int:
@@ -207,6 +237,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     commits: int
     lossy: int
+    simulated_h: float
+    done: dict[str, int]
+    """What people did, in the swarm of operations."""
     longest_quiet_s: float
     """Until everything was well again after the last fault, and seen to be."""
     cpu_s: CpuTime
@@ -222,6 +255,8 @@ class Tally:
         self.resumed = 0
         self._totals = dict.fromkeys(("events", "faults", "runs", "commits", "lossy"), 0)
         self._longest_s = 0.0
+        self._simulated_s = 0.0
+        self._done: Counter[str] = Counter()
         self._cpu_s: list[float] = []
         self.broken: dict[int, Finding] = {}
 
@@ -229,10 +264,16 @@ class Tally:
     def seeds(self) -> int:
         return len(self._cpu_s)
 
+    @property
+    def simulated_h(self) -> float:
+        return self._simulated_s / 3600
+
     def add(self, finding: Finding) -> None:
         for name in self._totals:
             self._totals[name] += getattr(finding, name)
         self._longest_s = max(self._longest_s, finding.quiet_s or 0.0)
+        self._simulated_s += finding.simulated_s
+        self._done.update(finding.done)
         self._cpu_s.append(finding.cpu_s)
         if finding.broken:
             self.broken[finding.seed] = finding
@@ -245,6 +286,8 @@ class Tally:
             seeds=self.seeds,
             resumed=self.resumed,
             stopped=stopped,
+            simulated_h=round(self.simulated_h, 3),
+            done=dict(sorted(self._done.items())),
             longest_quiet_s=self._longest_s,
             cpu_s=CpuTime(
                 times_s[len(times_s) // 2], times_s[len(times_s) * 95 // 100], round(sum(times_s), 3)
@@ -283,10 +326,12 @@ def _show(summary: Summary) -> None:
     cpu_s = summary.cpu_s
     out.print(
         f"CPU per seed: median {cpu_s.median:.2f} s, 95 % within {cpu_s.percentile_95:.2f} s; "
-        f"in all {cpu_s.total:.0f} s, {summary.events} events"
+        f"in all {cpu_s.total:.0f} s, {summary.events} events in {summary.simulated_h:.1f} simulated hours"
     )
     counts = ((summary.runs, "run"), (summary.commits, "commit"), (summary.lossy, "lossy election"))
     groups = "".join(f", {number(count, what)}" for count, what in counts)
-    out.print(number(summary.faults, "fault") + (groups if summary.swarm is SwarmKind.GROUPS else ""))
+    out.print(number(summary.faults, "fault") + ("" if summary.swarm is SwarmKind.MEMBERSHIP else groups))
+    if summary.done:
+        out.print("people: " + ", ".join(f"{what} {count}" for what, count in summary.done.items()))
     if summary.stopped:
         out.print("stopped; the same command with --resume goes on from here")

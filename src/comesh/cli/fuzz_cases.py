@@ -6,9 +6,9 @@ from comesh.cli.fuzz_findings import SwarmKind
 from comesh.cli.terminal import number
 from comesh.core.membership import MembershipSettings
 from comesh.core.program import RoutineProgram
-from comesh.sim import membership_swarm, swarm_case
+from comesh.sim import membership_swarm, operations_case, swarm_case
 from comesh.sim.faults import Schedule
-from comesh.sim.swarm_case import Asking, Case
+from comesh.sim.swarm_case import Asking, Case, Drawing
 from comesh.sim.world import WorldSettings
 
 
@@ -16,24 +16,29 @@ def case_lines(seed: int, kind: SwarmKind, case: Case | None = None) -> list[str
     """case: what is left of it, where it was reduced."""
     if kind is SwarmKind.MEMBERSHIP:
         return list(_of_membership(seed))
-    return list(_of_groups(seed, case))
+    drawing = operations_case.draw if kind is SwarmKind.OPERATIONS else swarm_case.draw
+    return list(_of_groups(seed, drawing, case))
 
 
 def fault_lines(faults: Schedule) -> list[str]:
     return [f"faults: {len(faults.faults)}", *(f"  {line.strip()}" for line in faults.describe())]
 
 
-def asking_lines(askings: tuple[Asking, ...]) -> list[str]:
-    return [f"asked by people: {len(askings)}", *(f"  {_asking(asking)}" for asking in askings)]
+def asking_lines(case: Case) -> list[str]:
+    asked = [*map(_asking, case.askings), *map(str, case.operations)]
+    return [f"asked by people: {len(asked)}", *(f"  {line}" for line in asked)]
 
 
-def _of_groups(seed: int, reduced: Case | None) -> Iterator[str]:
-    drawn, topology, program, _ = swarm_case.draw(seed)
+def _of_groups(seed: int, drawing: Drawing, reduced: Case | None) -> Iterator[str]:
+    drawn, topology, program, _ = drawing(seed)
     case = reduced or drawn
     domains = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in topology.power_domains.items())
     devices = len(topology.devices)
     yield f"seed {seed}: {topology.name}, {number(len(topology.nodes), 'node')}, {number(devices, 'device')}"
     yield f"  power domains: {domains or 'none'}"
+    later = sorted(set(topology.nodes) - set(program.roster.ids))
+    if later:
+        yield f"  not in the first version: {', '.join(later)}"
     for group, nodes in sorted(program.plan.genesis.items()):
         yield f"  {group} begins with {', '.join(nodes)}"
     for line in _world(case.settings, case.membership):
@@ -55,7 +60,7 @@ def _of_groups(seed: int, reduced: Case | None) -> Iterator[str]:
     yield f"  routines: {len(program.routines)}"
     for routine in program.routines.values():
         yield f"    {_routine(routine)}"
-    for line in [*asking_lines(case.askings), *fault_lines(case.faults)]:
+    for line in [*asking_lines(case), *fault_lines(case.faults)]:
         yield f"  {line}"
 
 

@@ -1,4 +1,4 @@
-"""What came of one seed of either swarm, and the CPU time it took; a crash of the code is a finding, too."""
+"""What came of one seed of a swarm, and the CPU time it took; a crash of the code is a finding, too."""
 
 import time
 import traceback
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from comesh.sim import membership_swarm, swarm
+from comesh.sim import membership_swarm, operations_swarm, swarm
 from comesh.sim.checks import Violation
 from comesh.sim.swarm_case import Case
 
@@ -20,6 +20,7 @@ MOST_BROKEN = 5
 class SwarmKind(StrEnum):
     GROUPS = "groups"
     MEMBERSHIP = "membership"
+    OPERATIONS = "operations"
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -48,6 +49,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     commits: int = 0
     lossy: int = 0
     quiet_s: float | None = None
+    simulated_s: float = 0.0
+    done: dict[str, int] = {}
+    """What people did, in the swarm of operations."""
     broken: tuple[Broken, ...] = ()
 
 
@@ -55,9 +59,14 @@ def run_groups(seed: int) -> Finding:
     return _measured(seed, lambda: _of_groups(swarm.Swarm(seed).run()))
 
 
-def run_case(case: Case) -> Finding:
+def run_operations(seed: int) -> Finding:
+    return _measured(seed, lambda: _of_groups(operations_swarm.OperationsSwarm(seed).run()))
+
+
+def run_case(case: Case, kind: SwarmKind = SwarmKind.GROUPS) -> Finding:
     """A seed with a changed case."""
-    return _measured(case.seed, lambda: _of_groups(swarm.Swarm(case.seed, case=case).run()))
+    make = operations_swarm.OperationsSwarm if kind is SwarmKind.OPERATIONS else swarm.Swarm
+    return _measured(case.seed, lambda: _of_groups(make(case.seed, case=case).run()))
 
 
 def run_membership(seed: int) -> Finding:
@@ -67,6 +76,7 @@ def run_membership(seed: int) -> Finding:
 RUN: dict[SwarmKind, Callable[[int], Finding]] = {
     SwarmKind.GROUPS: run_groups,
     SwarmKind.MEMBERSHIP: run_membership,
+    SwarmKind.OPERATIONS: run_operations,
 }
 
 
@@ -98,6 +108,8 @@ def _of_groups(verdict: swarm.Verdict) -> Finding:
         commits=verdict.commits,
         lossy=verdict.lossy,
         quiet_s=verdict.quiet_s,
+        simulated_s=verdict.simulated_s,
+        done=verdict.done,
         broken=tuple(map(_of_violation, verdict.broken[:MOST_BROKEN])),
     )
 
@@ -114,5 +126,6 @@ def _of_membership(verdict: membership_swarm.Verdict) -> Finding:
         faults=verdict.faults,
         events=verdict.events,
         quiet_s=verdict.recovered_after_s,
+        simulated_s=verdict.simulated_s,
         broken=tuple(Broken(MEMBERSHIP, line) for line in verdict.broken[:MOST_BROKEN]),
     )

@@ -47,11 +47,12 @@ def findings(
     jobs: int,
     deadline: float | None,
     stopping: Stopping,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[Finding]:
-    """As they come in; seeds are handed out only as fast as they are worked off."""
+    """As they come in; seeds are handed out only as fast as they are worked off, until there are enough."""
 
     def over() -> bool:
-        return stopping.asked or (deadline is not None and time.monotonic() >= deadline)
+        return stopping.asked or enough() or (deadline is not None and time.monotonic() >= deadline)
 
     if jobs == 1:
         for seed in seeds:

@@ -27,16 +27,16 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     finding: Finding
 
 
-def shrink_seed(seed: int, target: Path | None, *, force: bool, json: bool) -> NoReturn:
+def shrink_seed(seed: int, kind: SwarmKind, target: Path | None, *, force: bool, json: bool) -> NoReturn:
     """Ends the command: 1 with the smaller case, since a promise is broken; 2 where there is none."""
     file = Path(f"fuzz-seed-{seed}.json") if target is None else target
     check_output(file, reads=(), ours=is_case, kind="case of comesh fuzz", force=force)
-    first = whole(seed, "")
-    finding = run_case(first.case())
+    first = whole(seed, "", "operations" if kind is SwarmKind.OPERATIONS else "groups")
+    finding = run_case(first.case(), kind)
     if not finding.broken:
         fail(f"seed {seed} breaks no promise: there is nothing to shrink")
     best = msgspec.structs.replace(first, promise=finding.broken[0].promise)
-    tries = _Tries(best.promise)
+    tries = _Tries(best.promise, kind)
     try:
         for smaller in shrink(best, tries.breaks):
             best = smaller
@@ -45,7 +45,7 @@ def shrink_seed(seed: int, target: Path | None, *, force: bool, json: bool) -> N
         err.print(f"stopped after {MOST_TRIES} tries; the case may become smaller still")
     finally:
         _write(best, file)
-    finding = run_case(best.case())
+    finding = run_case(best.case(), kind)
     if json:
         print_json(_Answer(case=best, file=str(file), finding=finding))
     else:
@@ -68,11 +68,12 @@ def replay_case(file: Path, *, json: bool) -> NoReturn:
         fail(f"{file} is no case that --shrink wrote: {wrong}")
     except ValueError as wrong:
         fail(f"{file}: {wrong}")
-    finding = run_case(reduced)
+    kind = SwarmKind(case.swarm)
+    finding = run_case(reduced, kind)
     if json:
         print_json(_Answer(case=case, file=str(file), finding=finding))
     else:
-        for line in case_lines(case.seed, SwarmKind.GROUPS, reduced):
+        for line in case_lines(case.seed, kind, reduced):
             out.print(line)
         if finding.broken:
             _tell_broken(finding)
@@ -90,8 +91,9 @@ class _EnoughError(Exception):
 
 
 class _Tries:
-    def __init__(self, promise: str) -> None:
+    def __init__(self, promise: str, kind: SwarmKind) -> None:
         self._promise = promise
+        self._kind = kind
         self._told_s = time.monotonic()
         self.count = 0
 
@@ -99,12 +101,13 @@ class _Tries:
         if self.count >= MOST_TRIES:
             raise _EnoughError
         self.count += 1
-        return any(broken.promise == self._promise for broken in run_case(case).broken)
+        return any(broken.promise == self._promise for broken in run_case(case, self._kind).broken)
 
     def tell(self, best: Reduced) -> None:
         if time.monotonic() - self._told_s >= _TELL_S:
             self._told_s = time.monotonic()
-            left = f"{number(len(best.faults), 'fault')}, {number(len(best.askings), 'asking')}"
+            asked = len(best.askings) + len(best.operations)
+            left = f"{number(len(best.faults), 'fault')}, {number(asked, 'asking')}"
             err.print(f"tried {self.count}: {left} left")
 
 
@@ -119,10 +122,11 @@ def _write(case: Reduced, file: Path) -> None:
 def _show(best: Reduced, finding: Finding, tries: int) -> None:
     case = best.case()
     out.print(
-        f"seed {best.seed}: {len(best.faults)} of {best.of_faults} faults and {len(best.askings)} of "
-        f"{best.of_askings} askings break the same promise ({tries} tries)"
+        f"seed {best.seed}: {len(best.faults)} of {best.of_faults} faults and "
+        f"{len(best.askings) + len(best.operations)} of {best.of_askings + best.of_operations} askings break "
+        f"the same promise ({tries} tries)"
     )
-    for line in [*asking_lines(case.askings), *fault_lines(case.faults)]:
+    for line in [*asking_lines(case), *fault_lines(case.faults)]:
         out.print(f"  {line}")
     if best.calm:
         out.print(f"  not needed: {', '.join(best.calm)}")

@@ -75,7 +75,7 @@ class State:
         self._file.flush()
 
     def _read(self) -> tuple[list[bytes], bool]:
-        """Fill `found`; the lines that are of this code, of either swarm, and whether those are all."""
+        """Fill `found`; the lines that are of this code, of whatever swarm, and whether those are all."""
         if not self._path.exists():
             return [], True
         kept: list[bytes] = []

@@ -116,12 +116,14 @@ class Machine:
     """Named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
 
     __slots__ = (
+        "away",
         "clock",
         "disk",
         "name",
         "node_id",
         "paused_until_ms",
         "process",
+        "revoked",
         "starts",
         "station",
         "step_ms",
@@ -139,6 +141,10 @@ class Machine:
         self.paused_until_ms = 0.0
         self.step_ms = 0.0
         """How long a step takes: 0 unless the machine is slow."""
+        self.away = False
+        """It is not there yet, or not any more: nothing starts it."""
+        self.revoked = False
+        """Its certificate is: nobody hears it, and it hears nobody."""
 
     @property
     def boots(self) -> int:

@@ -73,6 +73,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     faults: int
     events: int
     recovered_after_s: float | None
+    simulated_s: float = 0.0
     broken: tuple[str, ...]
 
     @property
@@ -180,6 +181,7 @@ def run_seed(seed: int) -> Verdict:
         faults=len(case.faults.faults),
         events=simulation.world.engine.handled,
         recovered_after_s=recovered_after_s,
+        simulated_s=simulation.world.now_ms / 1000,
         broken=tuple(judge.verdict()),
     )
 

@@ -2,19 +2,20 @@
 
 Faults are removed in pairs: what takes a node, a domain or a device down goes together with what brings it
 back, so that no case is left in which a group cannot go on for want of nodes. Next goes what people asked
-and what the radio, the clocks and the start had against the mesh. Routines and devices stay: they follow from
-the seed.
+and did, and what the radio, the clocks and the start had against the mesh. Routines and devices stay: they
+follow from the seed.
 
 A reduced case is kept as the seed and what is left of what it drew, so it is small, and says so where a newer
 version of the swarm draws something else.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from comesh.sim import operations_case
 from comesh.sim.faults import (
     Crash,
     DeviceDown,
@@ -27,17 +28,19 @@ from comesh.sim.faults import (
     Restart,
     Schedule,
 )
-from comesh.sim.swarm_case import Case, draw
+from comesh.sim.swarm_case import Case, Drawing, draw
 from comesh.sim.world import WorldSettings
 
 FORMAT: Final = 1
 _T = TypeVar("_T")
 Breaks = Callable[[Case], bool]
 """Whether a case still breaks the promise."""
+DRAWING: Final[dict[str, Drawing]] = {"groups": draw, "operations": operations_case.draw}
+"""By the name of a swarm."""
 
 
 class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left of a case: the numbers of its faults and askings, in the order of their drawing."""
+    """What is left of a case: the numbers of its faults, askings and operations, in the order of drawing."""
 
     comesh_fuzz_case: int = FORMAT
     seed: int
@@ -47,15 +50,19 @@ class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     of_faults: int
     askings: tuple[int, ...]
     of_askings: int
+    operations: tuple[int, ...] = ()
+    of_operations: int = 0
     calm: tuple[str, ...] = ()
     """Settings of the world that were put to rest."""
+    swarm: Literal["groups", "operations"] = "groups"
 
     def case(self) -> Case:
         """ValueError if the seed draws something else by now."""
-        drawn, *_ = draw(self.seed)
-        if (len(drawn.faults.faults), len(drawn.askings)) != (self.of_faults, self.of_askings):
-            now = f"{len(drawn.faults.faults)} faults and {len(drawn.askings)} askings"
-            then = f"{self.of_faults} and {self.of_askings}"
+        drawn, *_ = DRAWING[self.swarm](self.seed)
+        counts = (len(drawn.faults.faults), len(drawn.askings), len(drawn.operations))
+        if counts != (self.of_faults, self.of_askings, self.of_operations):
+            now = "{} faults, {} askings and {} operations".format(*counts)
+            then = f"{self.of_faults}, {self.of_askings} and {self.of_operations}"
             raise ValueError(
                 f"seed {self.seed} draws {now}, not {then}: another version of the swarm reduced this case"
             )
@@ -67,6 +74,8 @@ class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError(f"faults are numbered from 0 to {len(faults) - 1}")
         if not all(0 <= number < len(drawn.askings) for number in self.askings):
             raise ValueError(f"askings are numbered from 0 to {len(drawn.askings) - 1}")
+        if not all(0 <= number < len(drawn.operations) for number in self.operations):
+            raise ValueError(f"operations are numbered from 0 to {len(drawn.operations) - 1}")
         settings = drawn.settings
         for name in self.calm:
             settings = CALMING[name](settings)
@@ -74,14 +83,15 @@ class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             drawn,
             faults=Schedule(tuple(faults[number] for number in self.faults)),
             askings=tuple(drawn.askings[number] for number in self.askings),
+            operations=tuple(drawn.operations[number] for number in self.operations),
             settings=settings,
         )
 
 
-def whole(seed: int, promise: str) -> Reduced:
+def whole(seed: int, promise: str, swarm: Literal["groups", "operations"] = "groups") -> Reduced:
     """All that a seed drew."""
-    drawn, *_ = draw(seed)
-    faults, askings = len(drawn.faults.faults), len(drawn.askings)
+    drawn, *_ = DRAWING[swarm](seed)
+    faults, askings, operations = len(drawn.faults.faults), len(drawn.askings), len(drawn.operations)
     return Reduced(
         seed=seed,
         promise=promise,
@@ -89,6 +99,9 @@ def whole(seed: int, promise: str) -> Reduced:
         of_faults=faults,
         askings=tuple(range(askings)),
         of_askings=askings,
+        operations=tuple(range(operations)),
+        of_operations=operations,
+        swarm=swarm,
     )
 
 
@@ -97,7 +110,7 @@ def shrink(case: Reduced, breaks: Breaks) -> Iterator[Reduced]:
 
     Nothing of it can be left out any more, one unit at a time.
     """
-    drawn, *_ = draw(case.seed)
+    drawn, *_ = DRAWING[case.swarm](case.seed)
     units = fault_units(drawn.faults.faults)
     best = case
     before = None
@@ -109,6 +122,9 @@ def shrink(case: Reduced, breaks: Breaks) -> Iterator[Reduced]:
             yield best
         for askings in ddmin(list(best.askings), _breaking(best, breaks, _with_askings)):
             best = _with_askings(best, askings)
+            yield best
+        for operations in ddmin(list(best.operations), _breaking(best, breaks, _with_operations)):
+            best = _with_operations(best, operations)
             yield best
         for name in CALMING:
             calmer = replace(best, calm=(*best.calm, name))
@@ -130,6 +146,10 @@ def _with_faults(case: Reduced, units: Sequence[tuple[int, ...]]) -> Reduced:
 
 def _with_askings(case: Reduced, askings: Sequence[int]) -> Reduced:
     return replace(case, askings=tuple(askings))
+
+
+def _with_operations(case: Reduced, operations: Sequence[int]) -> Reduced:
+    return replace(case, operations=tuple(operations))
 
 
 def ddmin(items: Sequence[_T], breaks: Callable[[Sequence[_T]], bool]) -> Iterator[list[_T]]:

@@ -12,16 +12,19 @@ from comesh.core.effects import Committed, Observation, RunTraced
 from comesh.core.events import ApplyAsked, FireAsked, RecoverAsked
 from comesh.core.group.groups import Groups
 from comesh.core.group.replica import Replica
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.node import Node
+from comesh.core.program import Program
+from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.checks import Checks, Promise, Violation
 from comesh.sim.checks.runs import LiveRun
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Process
+from comesh.sim.members import members
 from comesh.sim.simulation import Simulation
 from comesh.sim.swarm_case import BREAKING_MS, QUIET_MS, Asking, Case, Compiler, Drawing, draw
 from comesh.sim.trace import Trace
-from comesh.sim.world import World
+from comesh.sim.world import NodeFactory, World
 
 PROGRESS_MS = 120_000.0
 """Within this long of the last fault every group serves, and every run that waits starts: a routine may have
@@ -44,6 +47,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     commits: int
     lossy: int
     quiet_s: float
+    simulated_s: float = 0.0
+    done: dict[str, int] = {}
+    """What people did, where the swarm has them do something."""
     broken: tuple[Violation, ...]
 
     @property
@@ -53,6 +59,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 class Swarm:
     """One seed, ready to run."""
+
+    breaking_ms = BREAKING_MS
 
     def __init__(
         self, seed: int, *, case: Case | None = None, trace: Trace | None = None, drawing: Drawing = draw
@@ -64,11 +72,9 @@ class Swarm:
             self.topology,
             seed=seed,
             settings=self.case.settings,
-            membership=self.case.membership,
             faults=self.case.faults,
             devices=specs,
-            program=self.program,
-            compile_text=Compiler(self.case, self.topology, specs),
+            make_node=self._nodes(specs),
             trace=trace,
         )
         self.world: World = self.simulation.world
@@ -78,6 +84,15 @@ class Swarm:
         self.world.observers.append(self._count)
         for asking in self.case.askings:
             self.world.engine.at(asking.at_ms, Priority.ARRIVAL, self._ask, asking)
+
+    def _nodes(self, specs: dict[DeviceId, DeviceSpec]) -> NodeFactory:
+        return members(
+            self.topology,
+            self.case.membership,
+            seed=self.case.seed,
+            program=self.program,
+            compile_text=Compiler(self.case, self.topology, specs),
+        )
 
     def _ask(self, asking: Asking) -> None:
         process = self.world.machines[asking.node].process
@@ -92,12 +107,12 @@ class Swarm:
     def run(self) -> Verdict:
         checks = self.checks
         world = self.world
-        while world.now_ms < BREAKING_MS and not checks.violations:
-            self.simulation.run(seconds=min(SLICE_MS, BREAKING_MS - world.now_ms) / 1000)
+        while world.now_ms < self.breaking_ms and not checks.violations:
+            self.simulation.run(seconds=min(SLICE_MS, self.breaking_ms - world.now_ms) / 1000)
         progress = checks.progress(PROGRESS_MS)
         progress.begin(world.now_ms)
         settled_ms: float | None = None
-        while world.now_ms < BREAKING_MS + QUIET_MS and not checks.violations:
+        while world.now_ms < self.breaking_ms + QUIET_MS and not checks.violations:
             self._start_all()
             self.simulation.run(seconds=SLICE_MS / 1000)
             progress.judge(world.now_ms)
@@ -117,9 +132,15 @@ class Swarm:
             runs=self._runs,
             commits=self._commits,
             lossy=len(checks.losses),
-            quiet_s=(world.now_ms - BREAKING_MS) / 1000,
+            quiet_s=(world.now_ms - self.breaking_ms) / 1000,
+            simulated_s=world.now_ms / 1000,
+            done=self.done(),
             broken=tuple(checks.violations),
         )
+
+    def done(self) -> dict[str, int]:
+        """What people did, for the verdict."""
+        return {}
 
     def _start_all(self) -> None:
         """Who left late, for having been paused, was not brought back by its restart."""
@@ -141,9 +162,13 @@ class Swarm:
                 self._unserved_ms[group] = self.world.now_ms
                 continue
             unserved_ms = self.world.now_ms - self._unserved_ms.setdefault(group, self.world.now_ms)
-            if unserved_ms >= OPERATOR_MS and len(left) < left[0][1].config.quorum:
+            if unserved_ms >= OPERATOR_MS and self._is_lost([replica for _, replica in left]):
                 process, _ = max(left, key=lambda one: (one[1].accepted, one[1].ledger.number))
                 self.world.give(process, RecoverAsked(group=group))
+
+    def _is_lost(self, left: list[Replica]) -> bool:
+        """Those that are left of a config are no quorum."""
+        return len(left) < left[0].config.quorum
 
     def _groups(self) -> list[tuple[Process, Groups]]:
         """Of every running node."""
@@ -162,23 +187,31 @@ class Swarm:
 
     def settled(self) -> bool:
         """Every group is served, and nothing that waited at the end of the faults still does."""
-        return not self._unserved() and all(run.since_ms > BREAKING_MS for run in self._live())
+        return not self._unserved() and all(run.since_ms > self.breaking_ms for run in self._live())
 
     def rests(self) -> bool:
         """Every group is served, and no run is left: what fires has long stopped."""
-        return not self._unserved() and not self._live()
+        return not self._restless()
 
     def _tell_restless(self) -> None:
         """The quiet phase never came to rest."""
-        stuck = [f"nobody serves {group}" for group in sorted(self._unserved())]
-        stuck += [f"{live.run} is live" for live in self._live()]
+        stuck = self._restless()
         if stuck and not self.checks.violations:
             what = f"at the end of the quiet phase {', '.join(stuck)}"
             self.checks.broken(Promise.PROGRESS, self.world.now_ms, what)
 
+    def _restless(self) -> list[str]:
+        """What is left to be done, in words."""
+        stuck = [f"nobody serves {group}" for group in sorted(self._unserved())]
+        return stuck + [f"{live.run} is live" for live in self._live()]
+
     def _unserved(self) -> set[GroupId]:
         served = {group for _, groups in self._groups() for group in groups.served}
-        return set(self.program.plan.genesis) - served
+        return set(self._newest().plan.genesis) - served
+
+    def _newest(self) -> Program:
+        """The deployment version whose groups must be served: the first has all that there are."""
+        return self.program
 
     def _live(self) -> list[LiveRun]:
         return [run for runs in self.checks.runs.live.values() for run in runs.values()]

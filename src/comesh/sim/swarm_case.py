@@ -32,6 +32,7 @@ from comesh.core.values import Value
 from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
 from comesh.drivers.virtual.sources import Constant, Script, Source
 from comesh.sim.faults import CopyCard, Restart, Schedule
+from comesh.sim.operations import Operation
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
@@ -68,6 +69,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     faults: Schedule
     askings: tuple[Asking, ...]
     event_devices: tuple[DeviceId, ...]
+    operations: tuple[Operation, ...] = ()
+    """What else people do, in the swarm of operations."""
 
 
 Drawn = tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]]
@@ -77,9 +80,9 @@ Drawing = Callable[[int], Drawn]
 def draw(seed: int) -> Drawn:
     """The same for the same seed, for ever."""
     draws = stream(seed, "group swarm")
-    topology = _draw_topology(draws, seed)
-    protocol = _draw_protocol(draws)
-    selection = _draw_selection(draws, len(topology.nodes), seed)
+    topology = draw_topology(draws, seed)
+    protocol = draw_protocol(draws)
+    selection = draw_selection(draws, len(topology.nodes), seed)
     program, specs = first_program(seed, topology, selection, protocol)
     events = tuple(sorted(name for name, device in program.devices.items() if device.event))
     rare = {FaultClass.OUTAGE, FaultClass.COPY_CARD, FaultClass.WIPE, FaultClass.LEAVE}
@@ -94,7 +97,7 @@ def draw(seed: int) -> Drawn:
     wanted = RandomFaults(run_ms=BREAKING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
     case = Case(
         seed=seed,
-        settings=_draw_world(draws, strict=protocol.strict),
+        settings=draw_world(draws, strict=protocol.strict),
         membership=MembershipSettings(),
         protocol=protocol,
         selection=selection,
@@ -114,7 +117,7 @@ def one_copy(faults: Schedule) -> Schedule:
     return Schedule(tuple(fault for fault in faults.faults if fault not in too_many))
 
 
-def _draw_topology(draws: Draws, seed: int) -> Topology:
+def draw_topology(draws: Draws, seed: int) -> Topology:
     shape = draws.choice([Shape.GRID, Shape.RANDOM, Shape.CLUSTERED, Shape.LINE])
     topology = make_topology(
         shape, devices=4 + draws.below(9), smart=draws.choice([0.75, 0.9, 1.0]), seed=seed
@@ -133,7 +136,7 @@ def _draw_domains(topology: Topology, seed: int) -> dict[str, tuple[NodeId, ...]
     return {name: nodes for name, nodes in domains.items() if nodes}
 
 
-def _draw_world(draws: Draws, *, strict: bool) -> WorldSettings:
+def draw_world(draws: Draws, *, strict: bool) -> WorldSettings:
     return WorldSettings(
         radio=RadioSettings(
             hop_ms=draws.choice([1.0, 5.0, 20.0]),
@@ -150,7 +153,7 @@ def _draw_world(draws: Draws, *, strict: bool) -> WorldSettings:
     )
 
 
-def _draw_protocol(draws: Draws) -> ProtocolSettings:
+def draw_protocol(draws: Draws) -> ProtocolSettings:
     return ProtocolSettings(
         lease_ms=draws.choice([500, 1000]),
         epoch_ms=draws.choice([8000, 15_000, 60_000]),
@@ -167,7 +170,7 @@ def _draw_protocol(draws: Draws) -> ProtocolSettings:
     )
 
 
-def _draw_selection(draws: Draws, nodes: int, seed: int) -> SelectionSettings:
+def draw_selection(draws: Draws, nodes: int, seed: int) -> SelectionSettings:
     f = draws.choice([1, 1, 1, 1, 2, 0])
     local = [Locality.LOCALITY, Locality.RANDOM]
     return SelectionSettings(
@@ -184,13 +187,13 @@ def _draw_selection(draws: Draws, nodes: int, seed: int) -> SelectionSettings:
 # -- devices and routines ----------------------------------------------------------------------------------
 
 
-def _specs(seed: int, topology: Topology) -> dict[DeviceId, DeviceSpec]:
+def draw_specs(seed: int, topology: Topology, until_ms: float = BREAKING_MS) -> dict[DeviceId, DeviceSpec]:
     """Every device has a signal of its own, a switch to command, and perhaps events."""
     specs: dict[DeviceId, DeviceSpec] = {}
     for name in sorted(topology.devices):
         draws = stream(seed, f"group swarm device {name}")
         sources: dict[str, Source] = {
-            "signal": _wave(draws.choice([4000.0, 9000.0, 25_000.0]) * draws.between(0.8, 1.2)),
+            "signal": _wave(draws.choice([4000.0, 9000.0, 25_000.0]) * draws.between(0.8, 1.2), until_ms),
             "on": Constant(False),
         }
         takes_ms = draws.choice([0.0, 20.0, 600.0])
@@ -207,10 +210,10 @@ def _specs(seed: int, topology: Topology) -> dict[DeviceId, DeviceSpec]:
     return specs
 
 
-def _wave(period_ms: float) -> Script:
+def _wave(period_ms: float, until_ms: float) -> Script:
     """On and off until the quiet phase: `optimistic` promises no progress against rivals that never end."""
     half_ms = period_ms / 2
-    changes = int(BREAKING_MS // half_ms) + 1
+    changes = int(until_ms // half_ms) + 1
     return Script(tuple((number * half_ms, number % 2 == 1) for number in range(changes)))
 
 
@@ -237,9 +240,16 @@ def _together(steps: tuple[StepProgram, ...], draws: Draws) -> tuple[StepProgram
     return steps[:1] + tuple(msgspec.structs.replace(one, together=draws.chance(0.7)) for one in steps[1:])
 
 
-def _routine(
-    number: int, birth: int, devices: Sequence[DeviceId], specs: dict[DeviceId, DeviceSpec], seed: int
+def draw_routine(
+    number: int,
+    birth: int,
+    devices: Sequence[DeviceId],
+    specs: dict[DeviceId, DeviceSpec],
+    seed: int,
+    *,
+    until_ms: float = BREAKING_MS,
 ) -> RoutineProgram:
+    """until_ms: when its schedule, if it has one, fires for the last time."""
     draws = stream(seed, f"group swarm routine {number}")
     few = devices[: max(2, len(devices) // 2)] if draws.chance(0.5) else devices
     steps = tuple(_step(device, specs, draws) for device in draws.sample(few, 1 + draws.below(4)))
@@ -257,7 +267,7 @@ def _routine(
         pressed = Comparison((draws.choice(events), "signal"), "!=", "never")
         return msgspec.structs.replace(routine, on_event=pressed)
     if kind == "every":
-        return msgspec.structs.replace(routine, schedule=_every(draws.choice([3000.0, 7000.0])))
+        return msgspec.structs.replace(routine, schedule=_every(draws.choice([3000.0, 7000.0]), until_ms))
     if kind == "hand":
         return routine
     first = Comparison((draws.choice(devices), "signal"), "==", True)
@@ -268,17 +278,17 @@ def _routine(
     return msgspec.structs.replace(routine, when=clause, for_ms=draws.choice([0.0, 0.0, 1500.0]))
 
 
-def _every(period_ms: float) -> Instants:
+def _every(period_ms: float, until_ms: float) -> Instants:
     """Until the quiet phase, like all that fires."""
 
     def following(after_ms: float) -> float | None:
         instant_ms = (after_ms // period_ms + 1) * period_ms
-        return instant_ms if instant_ms < BREAKING_MS else None
+        return instant_ms if instant_ms < until_ms else None
 
     return following
 
 
-class _Ground(NamedTuple):
+class Ground(NamedTuple):
     """What all versions of a seed share."""
 
     seed: int
@@ -288,16 +298,19 @@ class _Ground(NamedTuple):
     protocol: ProtocolSettings
 
 
-def _program(
-    ground: _Ground,
+def make_program(
+    ground: Ground,
     version: int,
     previous: Program | None,
     devices: Sequence[DeviceId],
     routines: dict[RoutineId, RoutineProgram],
+    *,
+    text: str | None = None,
 ) -> Program:
+    """text None: the seed and the version say it all."""
     _, topology, specs, selection, protocol = ground
     planned = [
-        PlannedRoutine(id=name, touches=tuple(sorted(_touches(routine))))
+        PlannedRoutine(id=name, touches=tuple(sorted(touches(routine))))
         for name, routine in sorted(routines.items())
     ]
     known = set(devices)
@@ -320,13 +333,14 @@ def _program(
         },
         routines=routines,
         settings=protocol,
-        text=json.dumps([ground.seed, version]),
+        text=json.dumps([ground.seed, version]) if text is None else text,
         first_versions={group: first_versions.get(group, version) for group in plan.genesis},
         previous=previous,
     )
 
 
-def _touches(routine: RoutineProgram) -> set[DeviceId]:
+def touches(routine: RoutineProgram) -> set[DeviceId]:
+    """The devices of its trigger and of its commands."""
     touched = set(routine.commands)
     for clause in (routine.when, routine.on_event):
         touched |= {DeviceId(device) for device, _ in clause.reads} if clause is not None else set()
@@ -334,14 +348,24 @@ def _touches(routine: RoutineProgram) -> set[DeviceId]:
 
 
 def first_program(
-    seed: int, topology: Topology, selection: SelectionSettings, protocol: ProtocolSettings
+    seed: int,
+    topology: Topology,
+    selection: SelectionSettings,
+    protocol: ProtocolSettings,
+    *,
+    devices: Sequence[DeviceId] | None = None,
+    until_ms: float = BREAKING_MS,
 ) -> tuple[Program, dict[DeviceId, DeviceSpec]]:
+    """devices: those of the first version, if not all."""
     draws = stream(seed, "group swarm program")
-    specs = _specs(seed, topology)
-    devices = sorted(topology.devices)
-    routines = [_routine(number, 1, devices, specs, seed) for number in range(1 + draws.below(MOST_ROUTINES))]
-    ground = _Ground(seed, topology, specs, selection, protocol)
-    program = _program(ground, 1, None, devices, {routine.id: routine for routine in routines})
+    specs = draw_specs(seed, topology, until_ms)
+    devices = sorted(topology.devices if devices is None else devices)
+    routines = [
+        draw_routine(number, 1, devices, specs, seed, until_ms=until_ms)
+        for number in range(1 + draws.below(MOST_ROUTINES))
+    ]
+    ground = Ground(seed, topology, specs, selection, protocol)
+    program = make_program(ground, 1, None, devices, {routine.id: routine for routine in routines})
     return program, specs
 
 
@@ -367,11 +391,11 @@ class Compiler:
             del routines[draws.choice(sorted(routines))]
         devices = sorted(previous.devices)
         number = 100 * version
-        added = _routine(number, version, devices, self._specs, seed)
+        added = draw_routine(number, version, devices, self._specs, seed)
         routines[added.id] = added
         case = self._case
-        ground = _Ground(seed, self._topology, self._specs, case.selection, case.protocol)
-        return _program(ground, version, previous, devices, routines)
+        ground = Ground(seed, self._topology, self._specs, case.selection, case.protocol)
+        return make_program(ground, version, previous, devices, routines)
 
 
 def _draw_askings(topology: Topology, program: Program, seed: int) -> tuple[Asking, ...]:

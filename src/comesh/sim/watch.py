@@ -91,7 +91,7 @@ class MembershipWatch:
         while self._lives_seen < len(lives):
             life = lives[self._lives_seen]
             self._lives_seen += 1
-            node = self._world.machines[life.machine].node_id
+            node = self._world.node_of[life.machine]
             if life.change is LifeChange.STARTED:
                 self._running[node] += 1
                 crash = self._open.pop(node, None)

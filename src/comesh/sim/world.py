@@ -150,6 +150,10 @@ class World:
         self.lives: list[Life] = []
         """What began and ended, in order of time: what observers' claims are judged by."""
         self.machines: dict[str, Machine] = {}
+        self.node_of: dict[str, NodeId] = {}
+        """Of all machines there ever were, by name."""
+        self.revoked: list[Machine] = []
+        """Whose certificates were revoked; another machine has their name now."""
         self.trace = trace
         self._make_node = make_node
         self._seed = seed
@@ -183,6 +187,7 @@ class World:
             disk = self._new_disk(name, initialised=True)
         machine = Machine(name, node_id, station, Clock(skew_ms, drift_ppm), disk)
         self.machines[name] = machine
+        self.node_of[name] = node_id
         return machine
 
     def _new_store(self, name: str) -> int:
@@ -194,8 +199,8 @@ class World:
         return Disk(self._new_store(name), initialised=initialised, flush_ms=flush_ms)
 
     def start(self, machine: Machine) -> None:
-        """Start a process, unless one runs; its station is up from then on."""
-        if machine.process is not None:
+        """Start a process, unless one runs or the machine is away; its station is up from then on."""
+        if machine.process is not None or machine.away:
             return
         self.radio.set_up(machine.station, True)
         machine.starts += 1
@@ -220,6 +225,8 @@ class World:
 
     def crash(self, machine: Machine) -> None:
         """The machine loses power and goes dark; its station too, unless another process runs there."""
+        if machine.away:
+            return
         self._end(machine, LifeChange.CRASHED, "")
         machine.disk.lose_power(self.now_ms, self._power_draws)
         if not any(station == machine.station for station, _ in self._processes):
@@ -235,7 +242,7 @@ class World:
         same = [machine for machine in self.machines.values() if machine.node_id == node_id]
         taken = {machine.station for machine in same}
         free = [other for other in range(self.radio.routes.stations) if other not in taken]
-        if not free or station in taken:
+        if not free or station in taken or self.machines[node_id].away:
             return None
         if station is None:
             station = self._copy_draws.choice(free)
@@ -250,6 +257,34 @@ class World:
         if machine.process is not None:
             raise ValueError(f"{machine.name} runs: its disk cannot be taken out")
         machine.disk = self._new_disk(machine.name, initialised=False)
+
+    def take_away(self, machine: Machine) -> None:
+        """The machine is gone for good, unless `away` is lifted; what else stands there relays on."""
+        self.kill(machine)
+        machine.away = True
+        self.radio.set_up(machine.station, True)
+
+    def revoke(self, node_id: NodeId) -> Machine:
+        """From now on nobody hears the machine of this node, and it hears nobody: sessions end, and what was
+        sent and did not arrive is refused. It runs on, and reaches devices.
+
+        Answers the machine that is to take its name and place: away yet, with an empty disk.
+        """
+        old = self.machines[node_id]
+        old.revoked = True
+        self.revoked.append(old)
+        process = old.process
+        if process is not None:
+            del self._processes[old.station, node_id]
+            kept = [one for one in process.inbox if not isinstance(one[0], MessageReceived)]
+            process.inbox.clear()
+            process.inbox.extend(kept)
+        name = f"{node_id}.new{len(self.revoked)}"
+        new = Machine(name, node_id, old.station, Clock(), self._new_disk(name, initialised=False))
+        new.away = True
+        self.machines[node_id] = new
+        self.node_of[name] = node_id
+        return new
 
     def set_full(self, machine: Machine, full: bool) -> None:
         """The disk takes no more records, or has room again and says what it holds."""
@@ -276,7 +311,8 @@ class World:
             return
         machine.process = None
         self.lives.append(Life(self.now_ms, machine.name, change, why))
-        del self._processes[machine.station, machine.node_id]
+        if not machine.revoked:
+            del self._processes[machine.station, machine.node_id]
         for pending in process.timers.values():
             if pending.number is not None:
                 self.engine.cancel(pending.number)
@@ -385,10 +421,10 @@ class World:
             del process.timers[timer]
             self._step(process, (TimerFired(timer=timer),))
 
-    def _deliver(self, parcel: Parcel, to: NodeId, event: MessageReceived) -> None:
+    def _deliver(self, parcel: Parcel, to: NodeId, event: MessageReceived, by: Machine) -> None:
         """A message reached the station it was addressed to."""
         station = parcel.destination
-        process = self._processes.get((station, to))
+        process = None if by.revoked else self._processes.get((station, to))
         if process is None:
             up = self.radio.up[station]
             self.traffic.lost(parcel, Lost.NOBODY_THERE if up else Lost.STATION_DOWN)
@@ -437,6 +473,8 @@ class World:
 
     def _send(self, process: Process, effect: Send) -> None:
         machine = process.machine
+        if machine.revoked:
+            return
         message = effect.message
         to = effect.to
         datagram = Datagram(effect.incarnation, process.node.deployment, message)
@@ -463,7 +501,7 @@ class World:
         )
         engine = self.engine
         for after_ms in arrivals:
-            engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event)
+            engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event, machine)
 
     def _persist(self, process: Process, effect: Persist) -> bool:
         """False: the disk is full, and the process is told so before anything else that waits."""

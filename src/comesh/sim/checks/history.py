@@ -194,6 +194,10 @@ class Histories:
         self._runs_since = runs_since
         self.groups: dict[GroupId, GroupHistory] = {}
 
+    def follow(self, follower: Follower) -> None:
+        """Have one more judge what the history says, from before the first entry on."""
+        self._followers = (*self._followers, follower)
+
     def _group(self, group: GroupId) -> GroupHistory:
         history = self.groups.get(group)
         if history is None:

@@ -21,7 +21,7 @@ class Lives:
         self._read = 0
         self._started_ms: dict[str, float] = {}
         self._machines: dict[NodeId, list[Machine]] = {}
-        """Of a node: its own, and those from copies of its card."""
+        """Of a node: its own, those from copies of its card, and those whose certificate was revoked."""
         self._counted = 0
 
     def runs_since(self, node: NodeId, since_ms: float) -> bool:
@@ -31,10 +31,10 @@ class Lives:
             self._read += 1
             if life.change is LifeChange.STARTED:
                 self._started_ms[life.machine] = life.at_ms
-        if self._counted != len(world.machines):
-            self._counted = len(world.machines)
+        if self._counted != len(world.machines) + len(world.revoked):
+            self._counted = len(world.machines) + len(world.revoked)
             self._machines.clear()
-            for machine in world.machines.values():
+            for machine in (*world.machines.values(), *world.revoked):
                 self._machines.setdefault(machine.node_id, []).append(machine)
         return any(
             machine.process is not None and self._started_ms[machine.name] <= since_ms

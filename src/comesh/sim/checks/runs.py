@@ -19,16 +19,18 @@ from typing import Final
 
 from comesh.core.effects import RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.orders.standing import is_by_hand
+from comesh.core.orders.standing import ALL, is_by_hand
 from comesh.core.records import (
     AuditRecord,
     DeviceRecord,
+    Kind,
     Record,
     RoutineRecord,
     RunRecord,
     Stage,
     routine_key,
     run_key,
+    standing_key,
 )
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
@@ -263,9 +265,14 @@ class Runs:
         released = left is not None and left.stage is Stage.RELEASING_LOCKS
         if routine is None and (released or not state.told):
             self._end(run)  # its routine was removed: nothing is left that could remember its end
-        elif not state.told and isinstance(live, RunRecord) and left is not None and left.stage is None:
-            # Waiting firings leave past a live run only when their routine was removed or paused, and who
-            # dropped them did not live to tell it.
+        elif (
+            not state.told
+            and left is not None
+            and left.stage is None
+            and (isinstance(live, RunRecord) or _is_paused(run.routine, records))
+        ):
+            # Waiting firings leave past a live run only when their routine was removed or paused; a pause
+            # may end that run in the same entry. Who dropped them did not live to tell it.
             self._end(run)
             self.untold += 1
         else:
@@ -308,6 +315,10 @@ class Runs:
                 del self._missing[run]
                 what = f"{run} of {group} was fired, and is gone without an end"
                 self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
+
+
+def _is_paused(routine: RoutineId, records: dict[str, Record]) -> bool:
+    return any(standing_key(Kind.PAUSED, of) in records for of in (ALL, routine))
 
 
 def _routine(record: Record | None) -> RoutineRecord | None:

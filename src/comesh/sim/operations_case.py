@@ -1,0 +1,371 @@
+"""What a seed of the swarm of operations draws: mesh and faults as the usual swarm does, and what people do.
+
+The first version has not all nodes and devices: some come with later ones. A version's text says what is
+other; with the version before it gives the same program on every node, as a document does. What a deployment
+refuses is refused here, too: a device that would come back in another group, a node that is not there.
+
+Disks that are lost for good (wiped, revoked, of a node that died) are few enough that some member of every
+group is left for an operator to go on from.
+"""
+
+import dataclasses
+from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
+
+from comesh.core.draws import Draws
+from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.membership import MembershipSettings
+from comesh.core.plan import SelectionSettings
+from comesh.core.program import Program, ProtocolSettings, RoutineProgram
+from comesh.core.streams import stream
+from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.sim.faults import CopyCard, Fault, Restart, Schedule
+from comesh.sim.operations import Operation, What
+from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
+from comesh.sim.swarm_case import (
+    QUIET_MS,
+    Case,
+    Drawn,
+    Ground,
+    draw_protocol,
+    draw_routine,
+    draw_selection,
+    draw_topology,
+    draw_world,
+    first_program,
+    make_program,
+    one_copy,
+    touches,
+)
+from comesh.sim.topology import Topology
+
+OPERATING_MS = 90_000.0
+"""How long anything may break while people work on the mesh."""
+FEWEST_NODES = 3
+MOST_ORDERS = 24
+MOST_APPLIED = 6
+MOST_LOST = 2
+"""Disks that are lost for good."""
+
+_RARE = frozenset({FaultClass.OUTAGE, FaultClass.COPY_CARD, FaultClass.WIPE, FaultClass.LEAVE})
+
+
+def draw(seed: int) -> Drawn:
+    """The same for the same seed, for ever."""
+    draws = stream(seed, "operations swarm")
+    topology = draw_topology(draws, seed)
+    nodes = sorted(topology.nodes)
+    joiners = draws.sample(nodes, draws.below(1 + min(2, max(0, len(nodes) - FEWEST_NODES))))
+    founders = [node for node in nodes if node not in joiners]
+    devices = sorted(topology.devices)
+    later = draws.sample(devices, draws.below(1 + len(devices) // 3))
+    protocol = draw_protocol(draws)
+    selection = draw_selection(draws, len(founders), seed)
+    first = only(topology, founders)
+    program, specs = first_program(
+        seed,
+        first,
+        selection,
+        protocol,
+        devices=[device for device in devices if device not in later],
+        until_ms=OPERATING_MS,
+    )
+    operations = _draw_operations(seed, founders, joiners, selection)
+    events = tuple(sorted(name for name in program.devices if program.devices[name].event))
+    lost = sum(one.what in _LOSES for one in operations)
+    faults = random_schedule(first, _wanted(draws, lost, selection), seed, events)
+    case = Case(
+        seed=seed,
+        settings=draw_world(draws, strict=protocol.strict),
+        membership=MembershipSettings(),
+        protocol=protocol,
+        selection=selection,
+        faults=_without_lost(faults, lost),
+        askings=(),
+        event_devices=events,
+        operations=operations,
+    )
+    return case, topology, program, specs
+
+
+def only(topology: Topology, nodes: list[NodeId]) -> Topology:
+    """The same stations with these nodes."""
+    left = set(nodes)
+    domains = {
+        name: tuple(node for node in members if node in left)
+        for name, members in topology.power_domains.items()
+    }
+    return dataclasses.replace(
+        topology,
+        nodes={node: station for node, station in topology.nodes.items() if node in left},
+        power_domains={name: members for name, members in domains.items() if members},
+    )
+
+
+def _wanted(draws: Draws, lost: int, selection: SelectionSettings) -> RandomFaults:
+    per_minute = {
+        kind: draws.choice([0.0, 0.0, 0.0, 0.7] if kind in _RARE else [0.0, 0.0, 0.7, 1.5, 3.0])
+        for kind in FaultClass
+    }
+    if selection.f == 0 or lost >= MOST_LOST:
+        per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
+    per_minute[FaultClass.OUTAGE] = draws.choice([0.0, 0.0, 0.7, 1.4])
+    per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 10.0])
+    return RandomFaults(run_ms=OPERATING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
+
+
+def _without_lost(faults: Schedule, lost: int) -> Schedule:
+    """Of disks that are wiped only so many as may still be lost; no card is copied where any is lost."""
+    kept: list[Fault] = []
+    for fault in one_copy(faults).faults:
+        if isinstance(fault, Restart) and not fault.keep_disk:
+            lost += 1
+            kept.append(replace(fault, keep_disk=lost > MOST_LOST))
+        elif not (lost and isinstance(fault, CopyCard)):
+            kept.append(fault)
+    return Schedule(tuple(kept))
+
+
+# -- what people do ----------------------------------------------------------------------------------------
+
+_ORDERS = (
+    *[What.FIRE] * 5,
+    *[What.PAUSE] * 3,
+    What.PAUSE_ALL,
+    *[What.RESUME] * 2,
+    What.RESUME_ALL,
+    *[What.MAINTAIN] * 3,
+    *[What.RESTORE] * 2,
+    *[What.SET] * 5,
+    *[What.BREAK_LOCK] * 3,
+    What.REMEMBER,
+)
+_UNDONE = {What.PAUSE_ALL: What.RESUME_ALL, What.PAUSE: What.RESUME, What.MAINTAIN: What.RESTORE}
+_LOSES = (What.REVOKE, What.LEAVE_DEAD, What.LEAVE_NOW)
+
+
+def _draw_operations(
+    seed: int, founders: list[NodeId], joiners: list[NodeId], selection: SelectionSettings
+) -> tuple[Operation, ...]:
+    draws = stream(seed, "operations swarm people")
+    drawn = [
+        *_draw_orders(draws, founders),
+        *_draw_versions(draws, founders),
+        *_draw_machines(draws, founders, joiners, selection),
+    ]
+    return tuple(sorted(drawn, key=lambda one: (one.at_ms, one.request)))
+
+
+def _at(draws: Draws, first_ms: float = 3000.0) -> float:
+    return round(draws.between(first_ms, OPERATING_MS), 3)
+
+
+def _draw_orders(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
+    orders: list[Operation] = []
+    at_ms = 0.0
+    for number in range(draws.below(MOST_ORDERS + 1)):
+        at_ms = at_ms if at_ms and draws.chance(0.2) else _at(draws)
+        order = Operation(
+            at_ms=at_ms,
+            what=draws.choice(_ORDERS),
+            node=draws.choice(nodes),
+            request=f"order {number}",
+            by=draws.choice(["ann", "bob"]),
+            pick=draws.below(1 << 16),
+        )
+        orders.append(order)
+        if draws.chance(0.25):
+            again_ms = round(at_ms + draws.choice([0.0, draws.between(1.0, 15_000.0)]), 3)
+            orders.append(replace(order, at_ms=again_ms, node=draws.choice(nodes)))
+        undone = _UNDONE.get(order.what)
+        if undone is not None and draws.chance(0.8):
+            end_ms = round(at_ms + draws.between(500.0, 15_000.0), 3)
+            request = f"{order.request} undone"
+            orders.append(replace(order, at_ms=end_ms, what=undone, request=request))
+    return orders
+
+
+def _draw_versions(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
+    applied: list[Operation] = []
+    for number in range(draws.below(MOST_APPLIED + 1)):
+        version = Operation(
+            at_ms=_at(draws),
+            what=What.APPLY,
+            node=draws.choice(nodes),
+            request=f"apply {number}",
+            by="ann",
+            pick=draws.below(1 << 16),
+            stale=1 if draws.chance(0.15) else 0,
+        )
+        applied.append(version)
+        if draws.chance(0.3):  # somebody else has the same idea, or sends it once more
+            same = draws.chance(0.4)
+            request = version.request if same else f"{version.request} rival"
+            pick = version.pick if same else draws.below(1 << 16)
+            rival = replace(version, node=draws.choice(nodes), request=request, pick=pick, by="bob")
+            applied.append(rival)
+        if draws.chance(0.4):
+            at_ms = round(version.at_ms + draws.between(100.0, 3000.0), 3)
+            applied.append(replace(version, at_ms=at_ms, what=What.REACH, request=f"reach {number}"))
+    return applied
+
+
+def _draw_machines(
+    draws: Draws, founders: list[NodeId], joiners: list[NodeId], selection: SelectionSettings
+) -> list[Operation]:
+    """Each node is meant once at most. With f = 0 no disk may be lost."""
+    done: list[Operation] = []
+
+    def add(what: What, of: NodeId | None, later_ms: float = 0.0) -> None:
+        request = what if of is None else f"{what} {of}"
+        one = Operation(
+            at_ms=_at(draws, 8000.0), what=what, node=draws.choice(founders), request=request, by="ann", of=of
+        )
+        done.append(replace(one, pick=draws.below(1 << 16), later_ms=round(later_ms, 3)))
+
+    for node in joiners:
+        add(What.JOIN, node, draws.between(0.0, 15_000.0))
+    spare = list(founders)
+    draws.shuffle(spare)
+    leaving = draws.below(1 + min(2, max(0, len(founders) - FEWEST_NODES)))
+    lost = 0
+    for node in spare[:leaving]:
+        kinds = [What.LEAVE, What.LEAVE, What.LEAVE_DEAD, What.LEAVE_NOW]
+        what = draws.choice(kinds) if selection.f else What.LEAVE
+        if what in _LOSES and lost >= MOST_LOST - 1:
+            what = What.LEAVE
+        lost += what in _LOSES
+        add(what, node)
+    if selection.f and draws.chance(0.4):
+        add(What.REVOKE, spare[leaving], draws.between(1000.0, 20_000.0))
+    if draws.chance(0.25):
+        add(What.RESTART_ALL, None)
+    return done
+
+
+# -- versions ----------------------------------------------------------------------------------------------
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a version: what is other than before. pick: of everything that is drawn for it."""
+
+    seed: int
+    base: int
+    pick: int
+    add: NodeId | None = None
+    remove: NodeId | None = None
+
+    @property
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+class Compiler:
+    """Makes the versions after the first, each of its text and the one before."""
+
+    def __init__(self, case: Case, topology: Topology, specs: dict[DeviceId, DeviceSpec]) -> None:
+        self._seed = case.seed
+        self._topology = topology
+        self._specs = specs
+        self._made = lru_cache(maxsize=None)(self._make)
+
+    def __call__(self, text: str, version: int, previous: Program) -> Program:
+        if previous.version != version - 1:
+            raise ValueError(f"version {version} follows {version - 1}, not {previous.version}")
+        return self._made(text, version, previous)
+
+    def _make(self, text: str, version: int, previous: Program) -> Program:
+        edit = msgspec.json.decode(text, type=Edit)
+        draws = stream(self._seed, f"operations swarm version {text}")
+        nodes = self._nodes(edit, previous)
+        devices, routines = sorted(previous.devices), dict(previous.routines)
+        settings, selection = previous.settings, previous.plan.settings
+        if edit.add is None and edit.remove is None:
+            devices = self._devices(previous, devices, draws)
+            routines = self._routines(routines, devices, draws, version)
+            settings = _settings(settings, draws)
+            selection = _selection(selection, draws, len(nodes))
+        ground = Ground(self._seed, only(self._topology, nodes), self._specs, selection, settings)
+        program = make_program(ground, version, previous, devices, routines, text=text)
+        _check(program, previous)
+        reborn = {
+            name: replace(routine, birth=version)
+            for name, routine in routines.items()
+            if program.group_of_routine[name] != previous.group_of_routine.get(name)
+        }
+        if all(reborn[name].birth == routines[name].birth for name in reborn):
+            return program
+        return make_program(ground, version, previous, devices, routines | reborn, text=text)
+
+    def _nodes(self, edit: Edit, previous: Program) -> list[NodeId]:
+        nodes = [node.id for node in previous.plan.nodes]
+        if edit.add is not None:
+            if edit.add in nodes:
+                raise ValueError(f"there is a node {edit.add} already")
+            return sorted([*nodes, edit.add])
+        if edit.remove is not None and edit.remove not in nodes:
+            raise ValueError(f"there is no node {edit.remove}")
+        if edit.remove is not None and len(nodes) <= FEWEST_NODES:
+            raise ValueError(f"{len(nodes)} nodes are left: {edit.remove} stays")
+        return [node for node in nodes if node != edit.remove]
+
+    def _devices(self, previous: Program, devices: list[DeviceId], draws: Draws) -> list[DeviceId]:
+        if draws.chance(0.3):
+            # A group without a cluster is no more: of every cluster some device stays.
+            spare = [one for cluster in previous.plan.clusters for one in cluster.devices[1:]]
+            if spare:
+                devices.remove(draws.choice(spare))
+        absent = sorted(set(self._topology.devices) - set(previous.devices))
+        if absent and draws.chance(0.5):
+            devices.append(draws.choice(absent))
+        return sorted(devices)
+
+    def _routines(
+        self,
+        routines: dict[RoutineId, RoutineProgram],
+        devices: list[DeviceId],
+        draws: Draws,
+        version: int,
+    ) -> dict[RoutineId, RoutineProgram]:
+        known = set(devices)
+        left = {name: one for name, one in routines.items() if touches(one) <= known}
+        if len(left) > 1 and draws.chance(0.4):
+            del left[draws.choice(sorted(left))]
+        number = 100 * version + draws.below(100)
+        drawn = draw_routine(number, version, devices, self._specs, self._seed, until_ms=OPERATING_MS)
+        if left and draws.chance(0.4):
+            changed = draws.choice(sorted(left))
+            left[changed] = replace(drawn, id=changed, birth=left[changed].birth)
+        else:
+            left[drawn.id] = drawn
+        return left
+
+
+def _settings(settings: ProtocolSettings, draws: Draws) -> ProtocolSettings:
+    if not draws.chance(0.3):
+        return settings
+    return replace(
+        settings,
+        lease_ms=draws.choice([500, 1000]),
+        epoch_ms=draws.choice([8000, 15_000, 60_000]),
+        monitoring_ms=draws.choice([500.0, 1000.0]),
+    )
+
+
+def _selection(selection: SelectionSettings, draws: Draws, nodes: int) -> SelectionSettings:
+    if not draws.chance(0.3):
+        return selection
+    wider = [f for f in (1, 2) if nodes > 2 * f]
+    return replace(
+        selection, f=draws.choice(wider or [selection.f]), cluster_size=draws.choice([2, 3, 5, 25])
+    )
+
+
+def _check(program: Program, previous: Program) -> None:
+    """As a deployment does: what an earlier version had stays where it was."""
+    for device, group in program.group_of_device.items():
+        home = previous.homes.get(device, group)
+        if home != group:
+            raise ValueError(f"{device} was looked after by {home}; here it would be in {group}")
