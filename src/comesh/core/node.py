@@ -26,6 +26,7 @@ from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.membership import Medley, MembershipSettings, Roster
 from comesh.core.membership.table import Table
+from comesh.core.messages import Gossip, Rumours
 from comesh.core.program import Program
 from comesh.core.step import Step
 from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
@@ -147,12 +148,11 @@ class Node:
     def _route(self, event: AnyEvent, groups: Groups, step: Step) -> None:
         match event:
             case MessageReceived(message=message):
-                if event.deployment > groups.versions.newest.version:
-                    groups.post_office.on_newer(event.sender, step)
+                self._compare_versions(event, groups, step)
                 if isinstance(message, _OF_GROUPS):
                     # A node that the newest version has no more keeps its seats until they are handed off,
-                    # and may still have to hear of that version.
-                    keeps = isinstance(message, InConfig | DocumentAsked)
+                    # and may still have to hear of that version; or it led when the next one was committed.
+                    keeps = isinstance(message, InConfig | DocumentAsked | DocumentGiven)
                     former = keeps and self.membership.is_former(event.sender)
                     if former or self.membership.hears(event.sender, event.incarnation, step):
                         self._on_group_message(event, message, groups, step)
@@ -189,6 +189,14 @@ class Node:
                 self.membership.on_notice(event, step)
             case _:
                 assert_never(event)
+
+    def _compare_versions(self, event: MessageReceived, groups: Groups, step: Step) -> None:
+        newest = groups.versions.newest.version
+        if event.deployment > newest:
+            groups.post_office.on_newer(event.sender, step)
+        elif event.deployment < newest and self.membership.is_former(event.sender):
+            # It does not know yet that it was removed, and nobody else speaks to it any more.
+            step.send(event.sender, self.membership.incarnation, Gossip(Rumours()))
 
     def _on_group_message(
         self,

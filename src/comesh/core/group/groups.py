@@ -431,7 +431,11 @@ class Groups:
             for group in newest.plan.genesis
             if (listing := self.post_office.finder.listing(group)) is not None
         }
-        return next_config(replica, View(newest, self.membership.living, table), left_out, step)
+        # Nobody answers the probes of a node that was removed, so all others may live as far as it knows.
+        # Who does not is not Ready in time, and left out.
+        removed = self.own not in newest.roster.index
+        living = newest.roster.ids if removed else self.membership.living
+        return next_config(replica, View(newest, living, table), left_out, step)
 
     def retired(self, replica: Replica, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""

@@ -23,6 +23,7 @@ from comesh.core.step import Step
 if TYPE_CHECKING:
     from comesh.core.group.leadership import Leadership
     from comesh.core.group.replica import Replica
+    from comesh.core.group.serving import Serving
 
 
 class Handoff:
@@ -36,6 +37,8 @@ class Handoff:
         self._ready: dict[NodeId, Ready] = {}
         self._left_out: dict[NodeId, int] = {}
         """Who was not Ready in time, and the epoch in which that was."""
+        self._served: Serving | None = None
+        """What ended with the proposal of the entry: what it has to tell of commits that come with it."""
         self._successor: Config | None = None
         self._lacking: dict[NodeId, None] = {}
         """New members that lack the base: they are sent everything."""
@@ -167,9 +170,12 @@ class Handoff:
         """No outside effects from here on, and no entry after the next one."""
         serving, self._leadership.serving = self._leadership.serving, None
         if serving is not None:
+            self._served = serving
             self._replica.host.close_serving(serving, step)
 
     def on_committed(self, step: Step) -> None:
+        if self._served is not None:
+            self._served.on_committed(self._leadership.committed, step)
         if self._successor is None and self._leadership.committed == self._replica.ledger.number:
             self.begin_start(step)
 

@@ -87,6 +87,18 @@ class Part(Protocol):
         ...
 
 
+class Telling:
+    """What watchers are told, once it is committed."""
+
+    __slots__ = ("_observation",)
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+
+    def __call__(self, step: Step) -> None:
+        step.observe(self._observation)
+
+
 class Serving:
     def __init__(
         self,
@@ -191,8 +203,8 @@ class Serving:
         self.then(lambda step: step.do(effect))
 
     def tell(self, observation: Observation) -> None:
-        """Tell whoever watches, after commit."""
-        self.then(lambda step: step.observe(observation))
+        """Tell whoever watches, after commit; also if that comes when this node only hands off."""
+        self.then(Telling(observation))
 
     # -- time and devices --------------------------------------------------------------------------------
 
@@ -273,14 +285,14 @@ class Serving:
     def on_committed(self, number: int, step: Step) -> None:
         """All entries up to this number are committed: what waited for them happens, in order."""
         self._committed = max(self._committed, number)
-        while self._outward and self._outward[0][0] <= self._committed and not self.ended:
+        while self._outward and self._outward[0][0] <= self._committed:
             self._outward.popleft()[1](step)
 
     def end(self, step: Step) -> None:
-        """Nothing that waited happens any more."""
+        """Nothing that waited happens any more; what is told of a commit that may yet come does."""
         self.ended = True
         for timer in self._timers:
             step.cancel_timer(timer)
         self._timers.clear()
-        self._outward.clear()
+        self._outward = deque(one for one in self._outward if isinstance(one[1], Telling))
         self._local.clear()
