@@ -57,10 +57,13 @@ def median_offset_ms(answered: Iterable[Checked]) -> float:
 
 
 def _silent(health: MeshHealth) -> Iterator[Finding]:
+    asked = health.nodes.get(health.asked)
     for node, why in health.silent.items():
+        hears = None if asked is None else asked.said.hears.get(node)
         yield Finding(
             about="node",
-            what=f"{node}: {why}, as {health.asked} knows",
+            what=f"{node}: {why}, as {health.asked} knows"
+            + (f"; {hears.why}" if hears and hears.why else ""),
             advice="look at its machine, its log, and whether it is reached at its address",
         )
 

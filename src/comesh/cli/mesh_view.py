@@ -40,7 +40,7 @@ def as_of(mesh: Mesh) -> str:
     """How fresh it is, and who was not reached."""
     asked = mesh.nodes[mesh.asked]
     when = "" if asked is None else f"as of {clock(asked.wall_ms)}, "
-    silent = [f"{node} ({why})" for node, why in mesh.silent.items()]
+    silent = [f"{node} ({why})" for node, why in sorted(mesh.silent.items())]
     return f"{when}asked {mesh.asked}" + (f"; not reached: {names_text(silent)}" if silent else "")
 
 

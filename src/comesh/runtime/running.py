@@ -32,8 +32,6 @@ REVOKED (its certificate counts no more)."""
 class Api(Protocol):
     """What is asked over HTTP: a package of its own, which a node without it never loads."""
 
-    @property
-    def port(self) -> int | None: ...
     async def open(self) -> None: ...
     async def close(self) -> None: ...
 
@@ -73,9 +71,9 @@ async def _run(options: NodeOptions, log: Log) -> int:
         end_with_stdin(lambda: loop.call_soon_threadsafe(assembly.stopped.set))
     api: Api | None = None if options.api is None else import_module("comesh.api.opening").api_of(assembly)
     await assembly.open()
+    log.say(_greeting(assembly))
     if api is not None:
         await api.open()
-    log.say(_greeting(assembly, api))
     _settle_memory()
     readiness = asyncio.create_task(_tell_service_manager(assembly))
     await assembly.stopped.wait()
@@ -90,16 +88,14 @@ async def _run(options: NodeOptions, log: Log) -> int:
     return ENDED_ITSELF if assembly.why_stopped else WANTED
 
 
-def _greeting(assembly: Assembly, api: Api | None) -> str:
+def _greeting(assembly: Assembly) -> str:
     """Who it is, where it listens, what it waits for."""
     deployment, options = assembly.deployment, assembly.options
     others = sorted(deployment.nodes.keys() - {options.name})
-    listens = f"listens on UDP {', '.join(assembly.transport.listens)}"
-    if options.api is not None and api is not None and api.port is not None:
-        listens += f", HTTP {options.api[0]}:{api.port}"
     waits = f"waits for the other {len(others)} nodes" if len(others) > 1 else f"waits for {''.join(others)}"
     return (
-        f"{options.name} of {deployment.name or options.document.name}, data in {options.data}: {listens}; "
+        f"{options.name} of {deployment.name or options.document.name}, data in {options.data}: "
+        f"listens on UDP {', '.join(assembly.transport.listens)}; "
         + (f"{waits}, as far as its groups need them" if others else "it is alone")
     )
 
