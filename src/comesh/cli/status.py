@@ -10,6 +10,7 @@ from comesh.cli.mesh_view import answering, as_of, attention, groups_of, groups_
 from comesh.cli.routines import going
 from comesh.cli.tables import names_text, readings_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
+from comesh.cli.waiting import unseated, wait_until_well
 from comesh.core.ids import GroupId
 from comesh.runtime.answers import Mesh
 from comesh.runtime.client import AnyClient
@@ -22,16 +23,27 @@ def status(
     *,
     devices: Annotated[bool, typer.Option("--devices", help="Every device with its readings.")] = False,
     routines: Annotated[bool, typer.Option("--routines", help="Every routine.")] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            help="First wait until all is well and every member has its seat, for so long at most.",
+        ),
+    ] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Nodes, groups, and what needs attention. Exit 0: every node answers, every group is served, and nothing
     needs attention; 1: not so."""
-    mesh = client.ask(Mesh, "mesh")
+    mesh = wait_until_well(client, wait) if wait else client.ask(Mesh, "mesh")
+    missing = unseated(mesh) if wait else []
     if json:
         print_json(mesh)
     else:
         _show(mesh, groups_of(mesh), devices=devices, routines=routines)
-    raise typer.Exit(int(Exit.NO if attention(mesh) else Exit.OK))
+        for what in missing:
+            out.print(plain(f"waited in vain: {what}", "yellow"))
+    raise typer.Exit(int(Exit.NO if missing or attention(mesh) else Exit.OK))
 
 
 def _show(mesh: Mesh, found: dict[GroupId, GroupSeen], *, devices: bool, routines: bool) -> None:

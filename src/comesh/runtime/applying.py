@@ -7,7 +7,7 @@ applied what, it asks of the leader of that group; which group works by which ve
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -33,7 +33,9 @@ MOST_VERSION: Final = 1_000_000_000
 """No mesh is changed so often."""
 RECOVER_S: Final = 30.0
 """How long a member that goes on alone may take until it serves."""
-LOOK_S: Final = 0.1
+LEARN_S: Final = 5.0
+"""How long a node that had a version applied waits to have it itself."""
+LOOK_S: Final = 0.05
 
 
 class VersionSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,7 +238,9 @@ class Applying:
             at = told.version or newest.version
             stale = at != base
             return ApplyDone(request=request, version=None, why_not=told.why_not, newest=at, stale=stale)
-        return ApplyDone(request=request, version=told.version)
+        version = told.version or 0
+        await self._becomes(lambda: self._newest.version >= version, LEARN_S)
+        return ApplyDone(request=request, version=version)
 
     def _no_quorum(self) -> str:
         """Why nothing can be applied from here; empty: it may be."""
@@ -291,13 +295,23 @@ class Applying:
             why = f"a quorum of {group} lives ({', '.join(seen.members)}): it needs no recovery"
             return Recovered(group=group, why_not=why)
         assembly.log.warn(f"{group}: {by} has {assembly.node.id} go on alone")
-        assembly.host.give(RecoverAsked(group=group, by=by))
-        for _ in range(int(RECOVER_S / LOOK_S)):
-            await asyncio.sleep(LOOK_S)
-            if assembly.inquiries.entities.directory()[group].leader is not None:
+        # Whoever led it gives up first, if that was this node.
+        if await self._becomes(lambda: self._leader(group) is None, RECOVER_S):
+            assembly.host.give(RecoverAsked(group=group, by=by))
+            if await self._becomes(lambda: self._leader(group) is not None, RECOVER_S):
                 return await self._remember(group, by)
         why = f"{group} is not served after {RECOVER_S:.0f} s; the log of {assembly.node.id} may say why"
         return Recovered(group=group, why_not=why)
+
+    def _leader(self, group: GroupId) -> NodeId | None:
+        return self._assembly.inquiries.entities.directory()[group].leader
+
+    async def _becomes(self, condition: Callable[[], bool], within_s: float) -> bool:
+        for _ in range(int(within_s / LOOK_S)):
+            if condition():
+                return True
+            await asyncio.sleep(LOOK_S)
+        return False
 
     async def _remember(self, group: GroupId, by: str) -> Recovered:
         operations = self._assembly.inquiries.operations

@@ -116,6 +116,8 @@ class Calls:
         hold = replace(record.hold, fence=command.fence, home=letter.sender or record.hold.home)
         known = _find(record, (command.device, command.run, command.attempt, command.step))
         calls = record.calls
+        if known is None and self._serving.holds_back:
+            return  # the next config takes it: it comes again
         if known is None:
             call = self._call(command)
             calls = (*(_passed(call, command) for call in calls), call)

@@ -1,15 +1,16 @@
 """From config to config: one mechanism for epochs, replacement and new deployment versions (section 4).
 
 1. Invite the members of the next config, with the state so far; this config serves on.
-2. When they are Ready (the base flushed, their stores known), commit the handoff entry: the last one that
-   this config ever has. From proposing it on there are no outside effects, so the parts end here.
+2. When they are Ready (the base flushed, their stores known), and no command is under way (for a while no
+   other begins), commit the handoff entry: the last one that this config ever has. From proposing it on
+   there are no outside effects, so the parts end here.
 3. Start to every new member: the config, the entry's number, the digest of the state there, what it lacks.
 4. When f+1 of them are Installed, the old members retire.
 
 Whoever comes to lead a config that holds the entry repeats step 3: a config has one successor.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from comesh.core.group.replica import Replica
     from comesh.core.group.serving import Serving
 
+LANDING_MS: Final = 5000.0
+"""How long commands under way may take to land before the handoff entry; no other begins meanwhile."""
+LANDING_LOOKS: Final = 10
+"""Per lease: how often it is looked whether they have."""
+
 
 class Handoff:
     def __init__(self, replica: "Replica", leadership: "Leadership") -> None:
@@ -34,6 +40,8 @@ class Handoff:
         """The config that is being prepared, its seats unbound."""
         self._next_mark = 0
         self._began_ms = 0.0
+        self._landing_ms: float | None = None
+        """Since when commands under way are waited for."""
         self._ready: dict[NodeId, Ready] = {}
         self._left_out: dict[NodeId, int] = {}
         """Who was not Ready in time, and the epoch in which that was."""
@@ -63,8 +71,14 @@ class Handoff:
             return
         if self._next is None:
             self._look(step)
+        elif self._landing_ms is not None:
+            self._consider(step)
         else:
             self._wait_on(step)
+        if self._landing_ms is None:
+            self._watch_on(step)
+
+    def _watch_on(self, step: Step) -> None:
         if self._replica.role is Role.SERVING:
             self.watch(step)
 
@@ -141,8 +155,20 @@ class Handoff:
     def _consider(self, step: Step) -> None:
         """Go on when everybody who lives is Ready."""
         host = self._replica.host
-        if all(host.is_dead(node) for node in self._missing()) and self._is_enough():
+        if all(host.is_dead(node) for node in self._missing()) and self._is_enough() and self._landed(step):
             self._propose(step)
+
+    def _landed(self, step: Step) -> bool:
+        """No command is under way, or that was waited for long enough. The next leader could not tell what
+        came of one that must not be done twice."""
+        serving = self._leadership.serving
+        if serving is None or not serving.in_flight:
+            return True
+        if self._landing_ms is None:
+            self._landing_ms = step.now_ms
+            serving.holds_back = True
+        self._replica.deadlines.set("handoff", self._replica.lease_ms / LANDING_LOOKS, step)
+        return step.now_ms - self._landing_ms >= LANDING_MS
 
     def _is_enough(self) -> bool:
         """Ready before commit: f+1 of the new members have the base on disk."""

@@ -125,6 +125,8 @@ class Serving:
         self.lease_until_ms = float("-inf")
         """By this node's clock; without a lease no command is sent."""
         self.ended = False
+        self.holds_back = False
+        """No command begins: those under way are waited for, and then another config serves."""
         self._records: dict[str, Record] = dict(records)
         self._staged: dict[str, Record] = {}
         self._number = number

@@ -21,6 +21,7 @@ from comesh.drivers.virtual.admin import DevicesClientError
 from comesh.lab.judging import JudgeError, Verdict
 from comesh.lab.mesh import MeshError
 from comesh.lab.namespaces import NamespacesError
+from comesh.lab.scenarios.changes import a_routine_is_added, restarted_one_by_one
 from comesh.lab.scenarios.darkness import all_go_dark_batched, all_go_dark_strict
 from comesh.lab.scenarios.deaths import a_power_domain_dies, f_nodes_die, leaders_die
 from comesh.lab.scenarios.disks import a_clock_is_wrong, a_disk_is_full, a_journal_is_spoiled
@@ -84,6 +85,8 @@ _ALL: Final = (
     Scenario("clock-wrong", a_clock_is_wrong),
     Scenario("two-with-one-name", two_have_one_name),
     Scenario("strangers", strangers_flood_a_leader),
+    Scenario("routine-added", a_routine_is_added),
+    Scenario("restarted-one-by-one", restarted_one_by_one),
     Scenario("node-stolen", a_node_is_stolen),
 )
 SCENARIOS: Final = MappingProxyType({scenario.name: scenario for scenario in _ALL})
