@@ -94,7 +94,10 @@ class Chain:
             raise DocumentError(f"{file}: a chain of another version of comesh: export it with this one")
         try:
             unpacking = lzma.LZMADecompressor()
-            data = unpacking.decompress(base64.b64decode(body), MOST_CHAIN_BYTES)
+            packed = base64.b64decode("".join(body.split()), validate=True)
+            data = unpacking.decompress(packed, MOST_CHAIN_BYTES)
+            if not unpacking.eof:
+                raise EOFError
             texts = msgspec.msgpack.decode(data, type=list[str])
         except (ValueError, lzma.LZMAError, EOFError):
             raise DocumentError(f"{file}: the chain is damaged or not complete: export it anew") from None
@@ -180,8 +183,8 @@ def first_chain(file: Path, data: Path, name: NodeId) -> tuple[Chain, str]:
     deployment = parsed(chain.text, str(file if kept is None else kept_document(data, chain.newest)))
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)
-        late = "" if hint or chain.newest > 1 else LATE
-        raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else late))
+        late = "" if chain.newest > 1 else LATE
+        raise DocumentError(f"{file}: there is no node {name!r}" + (f"; {hint}" if hint else "") + late)
     chain.write(data)
     other = given is not None and given not in chain.texts.values() and given != chain.dump()
     return chain, (given or "") if other else ""

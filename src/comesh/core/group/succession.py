@@ -46,16 +46,17 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
     if leadership is None:
         return None
     group = config.group
-    if group not in newest.plan.genesis:
-        return None  # its cluster is gone from the deployment: it serves what is left to its end
+    is_left = group not in newest.plan.genesis
     epoch_ms = newest.settings.epoch_ms
-    crossed = _is_epoch_over(replica, leadership, epoch_ms, step)
+    crossed = not is_left and _is_epoch_over(replica, leadership, epoch_ms, step)
     adopts = newest.version > config.version
     if not (crossed or adopts or replica.forced or _is_short(replica, leadership, living, step)):
         return None
     epoch = config.epoch + crossed
     alive = [node for node in living if node not in left_out]
-    members = newest.selector.select(group, epoch, alive, table)
+    members = (
+        _who_stays(config, newest, alive) if is_left else newest.selector.select(group, epoch, alive, table)
+    )
     same = set(members) == set(config.nodes) and not _unseated(replica, living, step)
     if same and not (crossed or adopts or replica.forced):
         return None
@@ -67,6 +68,15 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
         lease_ms=newest.settings.lease_ms,
         version=newest.version,
     )
+
+
+def _who_stays(config: Config, newest: Program, alive: Collection[NodeId]) -> tuple[NodeId, ...]:
+    """Members of a group whose cluster is gone from the deployment. It serves what is left to its end, so
+    whoever is there stays, in all epochs; others take the places of those who are not."""
+    stay = [node for node in config.nodes if node in newest.node_since and node in alive]
+    others = sorted(node for node in alive if node in newest.node_since and node not in stay)
+    absent = [node for node in config.nodes if node not in stay]
+    return tuple((stay + others + absent)[: len(config.nodes)])
 
 
 def _is_epoch_over(replica: Replica, leadership: Leadership, epoch_ms: float, step: Step) -> bool:
