@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz garble lab bench peers lock clean
+.PHONY: help demo test check fuzz operations garble lab bench peers lock clean
 
 help:  ## this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -35,6 +35,9 @@ test: check  ## all tests, after the checks
 
 fuzz: $(STAMP)  ## random meshes and faults on all cores, for five minutes, going on where it stopped (SEEDS=A-B)
 	$(BIN)/comesh fuzz --resume $(if $(SEEDS),--seeds $(SEEDS),--minutes 5)
+
+operations: $(STAMP)  ## people work on random meshes while they break: 24 simulated hours, going on where it stopped (HOURS=H)
+	$(BIN)/comesh fuzz --operations --resume --hours $(if $(HOURS),$(HOURS),24)
 
 garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outside (about an hour; CASES=N)
 	$(BIN)/python tests/fuzz/campaign.py $(if $(CASES),--cases $(CASES))

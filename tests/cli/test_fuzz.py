@@ -312,3 +312,41 @@ def test_one_seed_is_one_seed() -> None:
 
 def test_the_help_tells_what_ctrl_c_ends_with() -> None:
     assert "130" in run("--help")[1]
+
+
+def test_the_swarm_of_operations_runs_for_simulated_hours() -> None:
+    code, output = run("--operations", "--hours", "0.01", "--jobs", "1", "--verbose")
+    assert code == 0, output
+    assert "1 seed: 0 with a broken promise" in output
+    assert " simulated hours" in output
+    assert "people: " in output
+    assert "orders done" in output
+    assert "asked by people: " in output
+
+
+def test_operations_says_so_in_its_replay_and_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leadership, "_count", commit_alone)
+    code, output = run("--seeds", "3", "--operations", "--jobs", "1")
+    assert code == 1
+    assert "replay: comesh fuzz --seeds 3-3 --operations --verbose" in output
+    code, output = run("--shrink", "3", "--operations")
+    assert code == 1
+    assert re.search(r"seed 3: \d+ of \d+ faults and \d+ of \d+ askings", output)
+    code, output = run("--replay", "fuzz-seed-3.json", "--json")
+    assert code == 1
+    assert json.loads(output)["case"]["swarm"] == "operations"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--hours", "0"), "--hours 0: expected more than 0"),
+        (("--hours", "1", "--minutes", "1"), "say one of --seeds A-B, --minutes M, --hours H"),
+        (("--seeds", "1", "--membership", "--operations"), "two swarms: say one of them"),
+        (("--shrink", "1", "--membership"), "its seeds are not shrunk"),
+    ],
+)
+def test_what_does_not_go_together(arguments: tuple[str, ...], complaint: str) -> None:
+    code, output = run(*arguments)
+    assert code == 2
+    assert complaint in " ".join(output.split())

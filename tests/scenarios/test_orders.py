@@ -6,16 +6,21 @@ Whole meshes in the simulator, with all checkers on: `orders are kept` is one of
 from typing import Any
 
 import pytest
-from staging import HALL, HOP_MS, KITCHEN, NODES, Stage, lights
+from staging import HALL, HOP_MS, KITCHEN, NODES, lights
+from staging import Stage as Mesh
 
 from comesh.core.effects import Answered, Observation, RunTraced
+from comesh.core.group.finder import Sent
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.node import Node
 from comesh.core.orders.audit import SLOTS
-from comesh.core.records import AuditRecord, DeviceRecord, Kind, Record, Standing
+from comesh.core.records import AuditRecord, DeviceRecord, Kind, Record, RunRecord, Stage, Standing
 from comesh.core.stamps import RunId
+from comesh.core.step import Step
 from comesh.core.work_messages import (
     BreakLock,
+    Command,
+    Letter,
     Maintain,
     Pause,
     Remember,
@@ -33,7 +38,7 @@ class Orders:
     """A stage that is ordered about, and what was heard."""
 
     def __init__(self, *routines: Any, **more: Any) -> None:
-        self.stage = Stage(*routines, **more)
+        self.stage = Mesh(*routines, **more)
         self.answers: dict[str, Answered] = {}
         self.traces: list[tuple[str, str, str]] = []
         self.stage.world.observers.append(self._observe)
@@ -127,6 +132,31 @@ def test_a_pause_stops_what_runs_before_its_next_command_and_drops_what_waits() 
     assert mesh.reading(DeviceId("fan")) is False
     assert mesh.reading(KETTLE) is False
     assert mesh.records(HALL)["device/lamp"].hold is None  # type: ignore[union-attr]
+    mesh.end()
+
+
+def test_a_command_that_went_to_the_wrong_node_is_not_sent_on_after_the_pause() -> None:
+    mesh = Orders(lights("evening", "lamp", "fan", fades=True))
+    mesh.stage.fire("evening", "one")
+    mesh.stage.run(1)
+    process = mesh.stage.world.machines[leader_of(mesh, KITCHEN)].process
+    assert process is not None
+    groups = process.node.node.groups  # type: ignore[attr-defined]
+    run = mesh.records(KITCHEN)["run/evening"]
+    assert isinstance(run, RunRecord)
+    assert run.stage is Stage.EXECUTING
+    fence = groups.serving(KITCHEN).fence
+    command = Command(run.run, run.attempt, 0, fence, LAMP, "fade", True, 4000.0, True, None)
+    again = [Sent(0.0, Letter(HALL, KITCHEN, fence, 1, command), 0)]
+    step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
+    groups.post_office._send_again(again, step)
+    assert len(step.effects) + len(groups.post_office.inside) == 1
+    groups.post_office.inside.clear()
+    assert mesh.ordered(KITCHEN, Pause(EVENING)).why_not == ""
+    step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
+    groups.post_office._send_again(again, step)
+    assert not step.effects
+    assert not groups.post_office.inside
     mesh.end()
 
 

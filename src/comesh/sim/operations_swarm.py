@@ -31,6 +31,7 @@ from comesh.core.work_messages import (
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.checks.answers import Answers
 from comesh.sim.checks.disks import sits
+from comesh.sim.checks.paused import PausedCommands
 from comesh.sim.engine import Priority
 from comesh.sim.machine import Machine
 from comesh.sim.operations import Operation, What
@@ -69,6 +70,7 @@ class OperationsSwarm(Swarm):
         self.world.observers.append(self.answers.observe)
         self.world.writers.append(self.answers.on_written)
         self.checks.histories.follow(self.answers)
+        self.world.senders.append(PausedCommands(self.checks, self.checks.histories).on_sent)
         self._meant: dict[str, tuple[GroupId, Wish]] = {}
         """What each request was, when it was first asked."""
         self._fired: dict[str, RoutineId] = {}
@@ -357,8 +359,29 @@ class OperationsSwarm(Swarm):
                     by = serving.config.version
                     if by != newest.version:
                         stuck.append(f"{node} serves {group} by version {by}, not {newest.version}")
+        stuck += self._misbelievers()
         stuck += [f"{one.key} stands in {group}, by {one.by}" for group, one in self._standing()]
         return stuck
+
+    def _misbelievers(self) -> list[str]:
+        """Who does not know exactly who runs, or holds a revoked life for the one that took its place."""
+        nodes = [process.node for process, _ in self._groups()]
+        lives = {node.id: node.membership.incarnation.life for node in nodes if isinstance(node, Node)}
+        roster = self._newest().roster
+        expected = tuple(node for node in roster.ids if node in lives)
+        wrong: list[str] = []
+        for node in nodes:
+            assert isinstance(node, Node)
+            if node.id not in roster.index or node.deployment != self._newest().version:
+                continue
+            living, table = node.membership.living, node.membership.beliefs.table
+            if living != expected:
+                wrong.append(f"{node.id} believes that {', '.join(living)} live")
+            for machine in self.world.revoked:
+                name = machine.node_id
+                if name in living and table.incarnation(roster.index[name]).life != lives.get(name):
+                    wrong.append(f"{node.id} takes another process for {name}")
+        return wrong
 
     def settled(self) -> bool:
         return not super()._restless() and super().settled()

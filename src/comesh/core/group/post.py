@@ -18,10 +18,12 @@ from comesh.core.group.finder import Finder, Sent
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
+from comesh.core.records import RunRecord, Stage, run_key
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     Applied,
     Apply,
+    Command,
     DocumentAsked,
     DocumentGiven,
     Fire,
@@ -86,7 +88,16 @@ class Post:
 
     def _send_again(self, letters: list[Sent], step: Step) -> None:
         for sent in letters:
-            self.post(sent.letter, None, step, sent.tries + 1)
+            if self._is_meant(sent.letter):
+                self.post(sent.letter, None, step, sent.tries + 1)
+
+    def _is_meant(self, letter: Letter) -> bool:
+        """Not so a command of a run that was stopped since: what finds its way late must not happen late."""
+        serving = None if letter.sender is None else self._groups.serving(letter.sender)
+        if serving is None or not isinstance(letter.body, Command):
+            return True
+        run = serving.get(run_key(letter.body.run.routine), RunRecord)
+        return run is not None and run.run == letter.body.run and run.stage is Stage.EXECUTING
 
     def _on_not_leader(self, answer: NotLeader, step: Step) -> None:
         group = answer.group
@@ -99,8 +110,9 @@ class Post:
             self._send_again(again, step)
             return
         for sent in again:
-            self.finder.wrote(group, sent.letter, sent.tries + 1, step)
-            self.post(sent.letter, answer.leader, step)
+            if self._is_meant(sent.letter):
+                self.finder.wrote(group, sent.letter, sent.tries + 1, step)
+                self.post(sent.letter, answer.leader, step)
 
     def deliver(self, step: Step) -> None:
         """Hand over the next letter that stays inside this node."""

@@ -1,6 +1,7 @@
 """What people ordered is kept, as the committed history shows it.
 
-- No run of a paused routine begins, or executes after the entry that paused it.
+- No run of a paused routine begins, or executes after the entry that paused it; nor does it command a device
+  of its own group after that entry (`paused.py` judges what it sends to others).
 - No routine's command to a device in maintenance is let go: its intent is never committed as open.
 - A request is carried out once in its group, as long as the audit log remembers it.
 """
@@ -21,18 +22,23 @@ from comesh.core.stamps import RunId
 from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
+Changed = tuple[Record | None, DeviceRecord]
+"""A device before and after an entry."""
+
 
 class Orders:
     def __init__(self, verdicts: Verdicts) -> None:
         self._verdicts = verdicts
 
     def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
+        now = {after.key for _, _, after in changes if isinstance(after, Standing)}
         for _, before, after in changes:
             match after:
                 case RunRecord():
                     self._on_run(at_ms, before, after, state)
                 case DeviceRecord():
                     self._on_device(at_ms, before, after, state)
+                    self._on_intents(at_ms, group, (before, after), state, now)
                 case AuditRecord():
                     self._on_audit(at_ms, group, after, state)
                 case Standing(kind=Kind.PAUSED):
@@ -67,18 +73,41 @@ class Orders:
                 self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(record.run,))
 
     def _on_device(self, at_ms: float, before: Record | None, device: DeviceRecord, state: State) -> None:
-        if standing_key(Kind.MAINTAINED, device.device) not in state.records:
-            return
-        known = before.calls if isinstance(before, DeviceRecord) else ()
-        old = {(call.run, call.attempt, call.step) for call in known}
-        for call in device.calls:
-            new = (call.run, call.attempt, call.step) not in old
-            if new and call.outcome is None and not is_by_hand(call.run):
-                what = f"{call.run} commands {device.device}, which is in maintenance"
-                self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(call.run,), devices=(device.device,))
+        if standing_key(Kind.MAINTAINED, device.device) in state.records:
+            for run in _commanding(before, device):
+                what = f"{run} commands {device.device}, which is in maintenance"
+                self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run,), devices=(device.device,))
+
+    def _on_intents(
+        self, at_ms: float, group: GroupId, changed: Changed, state: State, now: set[str]
+    ) -> None:
+        """now: orders of the same entry, of which a command may have come first."""
+        before, device = changed
+        hold = device.hold
+        for run in _commanding(before, device):
+            if hold is None or hold.run != run or hold.home not in (None, group):
+                continue
+            for of in (ALL, run.routine):
+                order = state.records.get(standing_key(Kind.PAUSED, of))
+                if isinstance(order, Standing) and order.key not in now:
+                    what = f"{run} commands {device.device}, but its routine was paused by {order.by}"
+                    self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run,), devices=(device.device,))
 
     def _on_audit(self, at_ms: float, group: GroupId, entry: AuditRecord, state: State) -> None:
         for other in state.records.values():
             if isinstance(other, AuditRecord) and other != entry and other.request == entry.request:
                 what = f"{entry.request!r} of {entry.by} was carried out twice: {entry.what}"
                 self._verdicts.broken(Promise.ORDERS, at_ms, what, group=group)
+
+
+def _commanding(before: Record | None, device: DeviceRecord) -> list[RunId]:
+    """Runs of routines of which an entry lets a new command go."""
+    known = before.calls if isinstance(before, DeviceRecord) else ()
+    old = {(call.run, call.attempt, call.step) for call in known}
+    return [
+        call.run
+        for call in device.calls
+        if (call.run, call.attempt, call.step) not in old
+        and call.outcome is None
+        and not is_by_hand(call.run)
+    ]
