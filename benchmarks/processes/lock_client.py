@@ -13,9 +13,11 @@ import time
 
 import msgspec
 
+from comesh.core.effects import Answered, Observation
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.messages import Datagram, decode, encode
+from comesh.core.messages import Datagram, encode
 from comesh.core.stamps import OPENING, Fence, RunId, Stamp
+from comesh.core.step import Step
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import Letter, LockRequest, LockState, Release, Released, Work
 from comesh.runtime.assembly import Assembly
@@ -25,33 +27,40 @@ from comesh.runtime.options import from_text
 BENCH = GroupId("bench")
 FENCE = Fence(1, OPENING)
 READY_S = 30.0
-ANSWER_S = 5.0
+RESEND_S = 1.0
+"""As a routine's leader asks again."""
 
 
 class Asking(Assembly):
-    """Letters to the group `bench` end here."""
+    """Letters to the group `bench` end here, where those to a group that this node serves would go on. What is
+    heard is told as an effect of that step: after all that the step has written, as a routine's leader would
+    answer it."""
 
     waiting: dict[str, asyncio.Future[None]]
 
-    def _deliver(self, sender: NodeId, message: bytes) -> None:
-        if message[:1] == b"\x01":
-            said = decode(message).message
-            if isinstance(said, Letter) and said.to == BENCH:
-                self._on_letter(said.body)
-                return
-        super()._deliver(sender, message)
+    def hear(self) -> None:
+        groups = self.node.groups
+        assert groups is not None
+        post = groups.post_office
+        usual, usual_early = post._on_letter, groups.deliver_early
 
-    def _on_letter(self, body: Work) -> None:
-        match body:
-            case LockState(run=run, answers=answers) if all(one.granted for one in answers):
-                key = f"lock {run.routine} {run.stamp.n}"
-            case Released(run=run):
-                key = f"release {run.routine} {run.stamp.n}"
-            case _:
-                return
-        waiting = self.waiting.pop(key, None)
-        if waiting is not None:
-            waiting.set_result(None)
+        def on_letter(sender: NodeId, letter: Letter, step: Step) -> None:
+            if letter.to == BENCH:
+                step.observe(Answered(_key(letter.body), None, None, ""))
+            else:
+                usual(sender, letter, step)
+
+        def on_early(sender: NodeId, letter: Letter, step: Step) -> None:
+            (on_letter if letter.to == BENCH else usual_early)(sender, letter, step)
+
+        post._on_letter, groups.deliver_early = on_letter, on_early  # type: ignore[method-assign]
+        self.host.listeners.append(self._told)
+
+    def _told(self, told: Observation) -> None:
+        if isinstance(told, Answered):
+            waiting = self.waiting.pop(told.request, None)
+            if waiting is not None:
+                waiting.set_result(None)
 
     async def say(self, to: NodeId, body: Work, key: str) -> None:
         answered = asyncio.get_running_loop().create_future()
@@ -60,7 +69,9 @@ class Asking(Assembly):
         datagram = Datagram(self.node.membership.incarnation, 1, letter)
         self.transport.send(to, encode(datagram))
         self.transport.flush()
+        again = asyncio.get_running_loop().call_later(RESEND_S, self.transport.send, to, encode(datagram))
         await answered
+        again.cancel()
 
     async def pair(self, leader: NodeId, device: DeviceId, number: int) -> float:
         run = RunId(RoutineId(f"r_{device}"), 1, Stamp(1, OPENING, number))
@@ -72,10 +83,21 @@ class Asking(Assembly):
         return 1000 * (time.perf_counter() - began)
 
 
+def _key(body: Work) -> str:
+    match body:
+        case LockState(run=run, answers=answers) if all(one.granted for one in answers):
+            return f"lock {run.routine} {run.stamp.n}"
+        case Released(run=run):
+            return f"release {run.routine} {run.stamp.n}"
+        case _:
+            return ""
+
+
 async def main(text: str, leader: str, count: int, at_once: int) -> None:
     node = Asking(from_text(text), Log("client"))
     node.waiting = {}
     await node.open()
+    node.hear()
     ends = time.monotonic() + READY_S
     while not node.view.ready and time.monotonic() < ends:
         await asyncio.sleep(0.05)

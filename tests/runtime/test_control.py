@@ -1,6 +1,8 @@
 """The socket for people on a node's machine: what is asked badly is answered, and paths may be long."""
 
 import asyncio
+import os
+import pwd
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from comesh.runtime.control import LONGEST_PATH, MOST_LINE_BYTES, POINTER, Contr
 
 
 async def answer(asked: dict[str, Any]) -> object:
+    assert asked.pop("by") == f"{pwd.getpwuid(os.getuid()).pw_name}@here", "who asks is what the system says"
     return {"heard": asked}
 
 
@@ -41,7 +44,7 @@ async def said_to(directory: Path, line: bytes, lines: int = 1) -> list[object]:
 
 def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:
     async def scene() -> None:
-        control = Control(tmp_path, answer, stream)
+        control = Control(tmp_path, answer, stream, where="here")
         await control.open()
         try:
             assert await said_to(tmp_path, b'{"ask": "status"}\n') == [{"heard": {"ask": "status"}}]
@@ -64,10 +67,10 @@ def test_a_socket_whose_path_is_too_long_is_elsewhere(tmp_path: Path) -> None:
     directory = deep(tmp_path)
 
     async def scene() -> tuple[Path, Path]:
-        killed = Control(directory, answer, stream)
+        killed = Control(directory, answer, stream, where="here")
         await killed.open()
         former = Path((directory / POINTER).read_text())
-        control = Control(directory, answer, stream)
+        control = Control(directory, answer, stream, where="here")
         await control.open()
         try:
             assert await said_to(directory, b'{"ask": "status"}\n') == [{"heard": {"ask": "status"}}]
@@ -86,7 +89,7 @@ def test_a_socket_whose_path_is_too_long_is_elsewhere(tmp_path: Path) -> None:
 
 def test_a_socket_that_nobody_listens_to_is_told(tmp_path: Path) -> None:
     async def scene() -> None:
-        control = Control(tmp_path, answer, stream)
+        control = Control(tmp_path, answer, stream, where="here")
         await control.open()
         path = socket_of(tmp_path)
         assert path is not None

@@ -29,6 +29,7 @@ from comesh.core.group_messages import (
     Acked,
     InConfig,
     Installed,
+    Lettered,
     Probe,
     Probed,
     Ready,
@@ -189,6 +190,9 @@ class Telling:
         if (machine, to, key) not in self._said:
             self._said.add((machine, to, key))
             self._send(machine, to, text, lost)
+        if isinstance(body, Lettered):
+            for letter in body.letters:
+                self._letter(machine, to, letter, lost, 0.0)
 
     def _update(self, machine: str, message: InConfig, update: Update) -> str:
         """Its entries, in words."""

@@ -152,6 +152,16 @@ class Committed(msgspec.Struct, frozen=True, gc=False):
     """Of the state with it."""
 
 
+class CommitKnown(msgspec.Struct, frozen=True, gc=False):
+    """A member knows that entries are committed before their leader does: with it, a quorum has them."""
+
+    group: GroupId
+    config: Config
+    ballot: Ballot
+    first: int
+    entries: tuple[Entry, ...]
+
+
 class DeviceChanged(msgspec.Struct, frozen=True, gc=False):
     device: DeviceId
     status: str
@@ -177,5 +187,13 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 Observation = (
-    MemberChanged | NoticeLearned | Refused | LeaderChanged | Committed | DeviceChanged | RunTraced | Answered
+    MemberChanged
+    | NoticeLearned
+    | Refused
+    | LeaderChanged
+    | Committed
+    | CommitKnown
+    | DeviceChanged
+    | RunTraced
+    | Answered
 )

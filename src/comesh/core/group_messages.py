@@ -7,6 +7,7 @@ from comesh.core.ids import Counter, DeviceId, DurationMs, GroupId
 from comesh.core.records import Entry, Record
 from comesh.core.stamps import Ballot, Era
 from comesh.core.values import Value
+from comesh.core.work_messages import Letter
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True):
@@ -99,6 +100,13 @@ class Update(_Body, frozen=True, tag=9):
     committed: Counter
     sent_ms: Counter
     busy: bool = False
+
+
+class Lettered(Update, frozen=True, tag=25):
+    """With letters that wait for the commit of these entries or earlier ones. The receiver knows of it before
+    the leader does: once it has accepted them, two have, and two are a quorum here."""
+
+    letters: tuple[Letter, ...] = ()
 
 
 class Acked(_Body, frozen=True, tag=10):
@@ -231,6 +239,7 @@ Body = (
     | Probe
     | Probed
     | SeatGiven
+    | Lettered
 )
 
 

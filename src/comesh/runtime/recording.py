@@ -22,6 +22,7 @@ import msgspec
 
 from comesh.core.effects import (
     Answered,
+    CommitKnown,
     Committed,
     DeviceChanged,
     LeaderChanged,
@@ -92,9 +93,10 @@ class Disturbed(msgspec.Struct, frozen=True, tag="disturbed"):
 
 
 What = Began | Ended | Wrote | Flushed | Told | DeviceActed | DevicePressed | Disturbed
-Observed = MemberChanged | LeaderChanged | Committed | DeviceChanged | RunTraced | Answered
+Observed = MemberChanged | LeaderChanged | Committed | CommitKnown | DeviceChanged | RunTraced | Answered
 OBSERVED: dict[str, type] = {
-    one.__name__: one for one in (MemberChanged, LeaderChanged, Committed, DeviceChanged, RunTraced, Answered)
+    one.__name__: one
+    for one in (MemberChanged, LeaderChanged, Committed, CommitKnown, DeviceChanged, RunTraced, Answered)
 }
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from comesh.core.devices.part import Devices
 from comesh.core.effects import (
     Answered,
+    CommitKnown,
     Committed,
     DeviceChanged,
     LeaderChanged,
@@ -73,7 +74,7 @@ class View:
 
     def on_observation(self, told: Observation) -> None:
         match told:
-            case Committed():
+            case Committed() | CommitKnown():
                 return
             case RunTraced():
                 self._trace(told)

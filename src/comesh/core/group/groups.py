@@ -21,7 +21,6 @@ from comesh.core.events import (
 from comesh.core.group.admission import Admission
 from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
 from comesh.core.group.election import Election
-from comesh.core.group.finder import listing_notice
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.post import Post
 from comesh.core.group.replica import Replica
@@ -72,6 +71,7 @@ class Groups:
         """By the mark of their config."""
         self.tombstones: dict[GroupId, Config] = {}
         self.post_office = Post(self)
+        self.deliver_early = self.post_office.deliver_early
         self._seating = Seating(own, 0)
         self._calls: dict[int, Serving] = {}
         self._probes: dict[int, tuple[Replica, NodeId, Probe]] = {}
@@ -168,7 +168,7 @@ class Groups:
                 if replica is not None:
                     replica.on_due(step)
             elif timer.what == "list":
-                self._post_listing(GroupId(str(timer.of)), step)
+                self.post_office.post_listing(GroupId(str(timer.of)), step)
             else:
                 self.post_office.on_timer(timer, step)
             return
@@ -273,7 +273,7 @@ class Groups:
         entry = serving.seal()
         replica = self.replicas[serving.mark]
         if entry is not None and replica.leadership is not None:
-            replica.leadership.propose(entry, step)
+            replica.leadership.propose(entry, step, mails=self.post_office.by_node(serving.take_mails()))
         if not serving.ended:
             serving.on_committed(serving.committed, step)
 
@@ -409,14 +409,6 @@ class Groups:
         # Not now: were this step's writes to fail, nothing of it happened, and nobody may have heard of it.
         step.set_timer(Timer("group", "list", config.group), 0.0)
         return serving
-
-    def _post_listing(self, group: GroupId, step: Step) -> None:
-        serving = self._servings.get(group)
-        if serving is not None:
-            key, version, value = listing_notice(
-                serving.config, serving.ballot, self.own, mesh_size=len(self.versions.newest.plan.nodes)
-            )
-            self.post_notice(key, version, value, step)
 
     def close_serving(self, serving: Serving, step: Step) -> None:
         serving.end(step)

@@ -71,15 +71,15 @@ class Handoff:
             return
         if self._next is None:
             self._look(step)
-        elif self._landing_ms is not None:
+        elif self._is_ready():
             self._consider(step)
         else:
+            self._let_go()
             self._wait_on(step)
-        if self._landing_ms is None:
-            self._watch_on(step)
+        self._watch_on(step)
 
     def _watch_on(self, step: Step) -> None:
-        if self._replica.role is Role.SERVING:
+        if self._replica.role is Role.SERVING and "handoff" not in self._replica.deadlines:
             self.watch(step)
 
     def _look(self, step: Step) -> None:
@@ -95,6 +95,7 @@ class Handoff:
         self._next, self._next_mark = proposed, proposed.mark
         self._began_ms = step.now_ms
         self._ready = {}
+        self._let_go()
         for node in proposed.nodes:
             if node != replica.host.own:
                 self._send_invite(node, step)
@@ -153,10 +154,19 @@ class Handoff:
         self._consider(step)
 
     def _consider(self, step: Step) -> None:
-        """Go on when everybody who lives is Ready."""
-        host = self._replica.host
-        if all(host.is_dead(node) for node in self._missing()) and self._is_enough() and self._landed(step):
+        """Go on when everybody who lives is Ready, and nothing is in the air."""
+        if self._is_ready() and self._landed(step):
             self._propose(step)
+
+    def _is_ready(self) -> bool:
+        host = self._replica.host
+        return all(host.is_dead(node) for node in self._missing()) and self._is_enough()
+
+    def _let_go(self) -> None:
+        """Commands begin again: the next config is not near any more."""
+        self._landing_ms = None
+        if self._leadership.serving is not None:
+            self._leadership.serving.holds_back = False
 
     def _landed(self, step: Step) -> bool:
         """No command is under way, or that was waited for long enough. The next leader could not tell what

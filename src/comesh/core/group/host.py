@@ -1,5 +1,6 @@
 """What a replica asks of the node that it lives in."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from comesh.core.draws import Draws
@@ -8,6 +9,7 @@ from comesh.core.group.serving import Serving
 from comesh.core.group_messages import Body
 from comesh.core.ids import NodeId
 from comesh.core.step import Step
+from comesh.core.work_messages import Letter
 
 if TYPE_CHECKING:
     from comesh.core.group.replica import Replica
@@ -23,6 +25,11 @@ class Host(Protocol):
     """The journal cannot be written."""
 
     def send(self, to: NodeId, replica: "Replica", body: Body, step: Step) -> None: ...
+
+    @property
+    def deliver_early(self) -> Callable[[NodeId, Letter, Step], None]:
+        """Takes a letter whose entry is known here to be committed, and who sent it."""
+        ...
 
     def round_trip_ms(self, node: NodeId) -> float: ...
 

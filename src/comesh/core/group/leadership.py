@@ -8,14 +8,19 @@ which count from their answer, may promise somebody else.
 An update goes to the f nearest members at once and to the others a little later (`nearest.py`).
 """
 
+from collections.abc import Mapping
+from functools import partial
+
 from comesh.core.effects import Committed
 from comesh.core.group.handoff import Handoff
+from comesh.core.group.letters import TWO
 from comesh.core.group.nearest import Nearest
 from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
-from comesh.core.group.serving import Serving
+from comesh.core.group.serving import Mail, Serving
 from comesh.core.group.transfer import state_for
-from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Ready, Sync, Update
+from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Lettered, Ready, Sync, Update
+from comesh.core.ids import NodeId
 from comesh.core.records import Entry, GroupRecord, HandoffRecord
 from comesh.core.stamps import OPENING, Ballot, Era
 from comesh.core.step import Step
@@ -34,6 +39,8 @@ SILENT_LEASES = 1.5
 MOST_IN_FLIGHT = 4
 """Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
 together: a busy group needs fewer messages for each entry, not more time."""
+NO_MAILS: Mapping[NodeId, list[Mail]] = {}
+NOBODY: Mapping[int, list[Mail]] = {}
 LEAST_RESEND_MS = 20.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
@@ -55,6 +62,10 @@ class Leadership:
         """When it last acknowledged anything."""
         self._sent: dict[int, int] = {}
         """The number up to which it was sent everything, acknowledged or not."""
+        self._sent_again: dict[int, int] = {}
+        """The number up to which it was sent something more than once."""
+        self._letters: dict[int, list[Mail]] = {}
+        """Letters that wait for entries which are not yet sent to that member."""
         self._said_ms: dict[int, float] = {}
         """When it was last sent anything that it acknowledges."""
         self._nearest = Nearest(replica)
@@ -146,20 +157,31 @@ class Leadership:
 
     # -- updates -----------------------------------------------------------------------------------------
 
-    def propose(self, entry: Entry, step: Step, *, to_all: bool = False) -> None:
-        """to_all: the others need it as soon as the nearest.
+    def propose(
+        self,
+        entry: Entry,
+        step: Step,
+        *,
+        to_all: bool = False,
+        mails: Mapping[NodeId, list[Mail]] = NO_MAILS,
+    ) -> None:
+        """to_all: the others need it as soon as the nearest. mails: letters that wait for its commit.
 
         It is sent before this member writes it, so that all write at once (decision 22). That this member
-        counts itself is safe: whatever comes of it follows the record, and so waits for the disk.
+        counts itself is safe: whatever comes of it follows the record, and so waits for the disk. An early
+        letter does, too.
         """
         replica = self._replica
         replica.ledger.append(entry)
+        waiting = self._who_waits(mails, step) if mails and replica.quorum == TWO else NOBODY
         if to_all:
             self._send_to_all(step)
-        else:
+        elif not waiting:
             for rank in self._nearest.ranks:
                 self._send_if_free(rank, step)
         replica.persist(entry, self.ballot, step)
+        if waiting:
+            self._send_with_letters(waiting, step)
         others = len(self._acked) > len(self._nearest.ranks) and not to_all
         if others and "spread" not in replica.deadlines:
             self._spread_number = replica.ledger.number
@@ -172,6 +194,45 @@ class Leadership:
         if "giveup" not in replica.deadlines:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
         self._count(step)
+
+    def _who_waits(self, mails: Mapping[NodeId, list[Mail]], step: Step) -> dict[int, list[Mail]]:
+        """The members that letters go to. With the entry such a member knows that it is committed, and need
+        not wait until this leader does (decision 24)."""
+        found: dict[int, list[Mail]] = {}
+        for node, letters in mails.items():
+            rank = self._replica.config.rank_of(node)
+            if rank is not None and rank in self._acked and not self._was_silent(rank, step):
+                found[rank] = letters
+        return found
+
+    def _send_with_letters(self, waiting: Mapping[int, list[Mail]], step: Step) -> None:
+        """The entry goes to who waits for a letter, in the place of the nearest if it is as near."""
+        for rank, mails in waiting.items():
+            self._letters.setdefault(rank, []).extend(mails)
+        near = any(map(self._nearest.is_near, waiting))
+        for rank in waiting if near else {**waiting, **dict.fromkeys(self._nearest.ranks)}:
+            self._send_if_free(rank, step)
+
+    def _with_letters(self, rank: int, update: Update) -> Update:
+        """With the letters to that member that wait for entries which it then has."""
+        mails = [mail for mail in self._letters.pop(rank, ()) if not mail.posted]
+        if not mails:
+            return update
+        for mail in mails:
+            mail.told = partial(self._has, rank, self._replica.ledger.number)
+        return Lettered(
+            update.ballot,
+            update.first,
+            update.entries,
+            update.committed,
+            update.sent_ms,
+            update.busy,
+            tuple(mail.letter for mail in mails),
+        )
+
+    def _has(self, rank: int, number: int) -> bool:
+        """Acknowledged, and sent once: what was sent again had no letters with it."""
+        return self._acked.get(rank, 0) >= number > self._sent_again.get(rank, 0)
 
     def _send_if_free(self, rank: int, step: Step) -> None:
         """Unless enough is on its way to it already."""
@@ -198,7 +259,7 @@ class Leadership:
             first = ledger.number - len(entries) + 1
             busy = self._busy and rank in self._nearest.ranks
             update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
-            self._replica.send(rank, update, step)
+            self._replica.send(rank, self._with_letters(rank, update) if entries else update, step)
             self._said_ms[rank] = step.now_ms
 
     def _on_spread_due(self, step: Step) -> None:
@@ -254,6 +315,7 @@ class Leadership:
 
     def _on_gap(self, rank: int, gap: Gap, step: Step) -> None:
         replica = self._replica
+        self._sent_again[rank] = replica.ledger.number
         replica.send(rank, state_for(replica, gap, self.ballot, step), step)
 
     def _count(self, step: Step) -> None:
@@ -395,7 +457,7 @@ class Leadership:
                 busy = self._busy and rank in self._nearest.ranks
                 update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
                 replica.send(rank, update, step)
-                self._sent[rank] = ledger.number
+                self._sent[rank] = self._sent_again[rank] = ledger.number
         self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
         replica.deadlines.set("resend", self._resend_ms, step)
 

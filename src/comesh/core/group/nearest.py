@@ -35,6 +35,10 @@ class Nearest:
         known_ms = self._round_trips_ms.get(rank)
         return replica.host.round_trip_ms(replica.config.seats[rank].node) if known_ms is None else known_ms
 
+    def is_near(self, rank: int) -> bool:
+        """Its acknowledgement comes before the others would be asked."""
+        return self._round_trip_ms(rank) <= self.wait_ms
+
     def choose(self, late: Container[int]) -> None:
         """Whoever is late, or held for dead, comes last."""
         replica = self._replica

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
-from comesh.core.group.finder import Finder, Sent
+from comesh.core.group.finder import Finder, Sent, listing_notice
+from comesh.core.group.serving import Mail
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
@@ -86,6 +87,23 @@ class Post:
         elif to is not None:
             step.send(to, groups.membership.incarnation, letter)
 
+    def by_node(self, mails: list[Mail]) -> dict[NodeId, list[Mail]]:
+        """Which other nodes these letters go to, as far as that is known now."""
+        groups = self._groups
+        found: dict[NodeId, list[Mail]] = {}
+        for mail in mails:
+            to, group = mail.to, mail.letter.to
+            if to is None and group is not None and groups.serving(group) is None:
+                to = self.finder.where(group, groups.versions.newest)
+            if to is not None and to != groups.own:
+                found.setdefault(to, []).append(mail)
+        return found
+
+    def deliver_early(self, sender: NodeId, letter: Letter, step: Step) -> None:
+        """Whom it is not for any more is not told: who sent it may not know yet that it could be sent."""
+        if letter.to is None or self._groups.serving(letter.to) is not None:
+            self._on_letter(sender, letter, step)
+
     def _send_again(self, letters: list[Sent], step: Step) -> None:
         for sent in letters:
             if self._is_meant(sent.letter):
@@ -154,6 +172,15 @@ class Post:
                 )
             case _:
                 pass
+
+    def post_listing(self, group: GroupId, step: Step) -> None:
+        """Let everybody know that this node serves a group."""
+        groups = self._groups
+        serving = groups.serving(group)
+        if serving is not None:
+            size = len(groups.versions.newest.plan.nodes)
+            notice = listing_notice(serving.config, serving.ballot, groups.own, mesh_size=size)
+            groups.post_notice(*notice, step)
 
     # -- silent groups -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from comesh.core.group.config import UNBOUND_STORE, Config
 from comesh.core.group.deadlines import Deadlines
 from comesh.core.group.host import Host
 from comesh.core.group.ledger import Ledger
+from comesh.core.group.letters import take_letters
 from comesh.core.group.roles import WAYS, Role
 from comesh.core.group.serving import Serving
 from comesh.core.group.transfer import adopt, state_for
@@ -31,6 +32,7 @@ from comesh.core.group_messages import (
     Gap,
     GiveUp,
     Installed,
+    Lettered,
     Promise,
     Pull,
     Ready,
@@ -317,6 +319,8 @@ class Replica:
         self.committed = max(self.committed, min(update.committed, self.ledger.number))
         self.leader_busy = update.busy
         self.acknowledge(rank, update.ballot, update.sent_ms, step)
+        if isinstance(update, Lettered):
+            take_letters(self, rank, update, step)
 
     def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
         """Accept the next entry: written before it is acknowledged."""
@@ -480,8 +484,8 @@ class Replica:
     def _on_recover(self, rank: int, recover: Recover, step: Step) -> None:
         leadership = self.leadership
         if leadership is not None:
-            # Also while it still syncs: what f+1 promised to follow holds whatever this member acknowledged,
-            # and after an outage nobody else could make it whole.
+            # Also while it syncs: what f+1 promised to follow holds whatever this member acknowledged, and
+            # after an outage nobody else could make it whole.
             if leadership.ballot >= recover.promised:
                 body = state_for(self, recover, leadership.ballot, step)
                 self.send(rank, body, step)

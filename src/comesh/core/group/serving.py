@@ -87,6 +87,27 @@ class Part(Protocol):
         ...
 
 
+class Mail:
+    """A letter that waits for the commit of an entry. told: somebody has it already, and knows that."""
+
+    __slots__ = ("_still", "_surroundings", "letter", "posted", "to", "told")
+
+    def __init__(
+        self, letter: Letter, to: NodeId | None, surroundings: Surroundings, still: Callable[[], bool] | None
+    ) -> None:
+        self.letter = letter
+        self.to = to
+        self.told: Callable[[], bool] | None = None
+        self.posted = False
+        self._surroundings = surroundings
+        self._still = still
+
+    def __call__(self, step: Step) -> None:
+        self.posted = True
+        if (self._still is None or self._still()) and (self.told is None or not self.told()):
+            self._surroundings.post(self.letter, self.to, step)
+
+
 class Telling:
     """What watchers are told, once it is committed."""
 
@@ -137,6 +158,8 @@ class Serving:
         """What waits for the commit of an entry, by its number, in order."""
         self._fresh: list[Then] = []
         """What waits for the entry of this step."""
+        self._mails: list[Mail] = []
+        """Of this step."""
         self._timers: dict[Timer, None] = {}
 
     # -- the state ---------------------------------------------------------------------------------------
@@ -183,18 +206,20 @@ class Serving:
         letter = Letter(to, self.group, self.fence, self.config.version, body)
         if to == self.group:
             self._local.append(letter)
-        elif still is None:
-            self.then(lambda step: self.surroundings.post(letter, None, step))
         else:
-            self.then(lambda step: self.surroundings.post(letter, None, step) if still() else None)
+            self._post(letter, None, still)
 
     def answer(self, letter: Letter, sender: NodeId, body: Work) -> None:
         """Say something to whoever wrote: the leader of a group, or a node."""
         if letter.sender is not None:
             self.mail(letter.sender, body)
             return
-        reply = Letter(None, self.group, self.fence, self.config.version, body)
-        self.then(lambda step: self.surroundings.post(reply, sender, step))
+        self._post(Letter(None, self.group, self.fence, self.config.version, body), sender)
+
+    def _post(self, letter: Letter, to: NodeId | None, still: Callable[[], bool] | None = None) -> None:
+        mail = Mail(letter, to, self.surroundings, still)
+        self._mails.append(mail)
+        self.then(mail)
 
     def then(self, call: Then) -> None:
         """Do this once all that is staged now is committed, if this node still serves."""
@@ -275,9 +300,16 @@ class Serving:
             entry = tuple(self._staged.values())
             self._staged = {}
             self._number += 1
+        else:
+            self._mails = []
         self._outward.extend((self._waits_for, call) for call in self._fresh)
         self._fresh = []
         return entry
+
+    def take_mails(self) -> list[Mail]:
+        """The letters that wait for the entry that was sealed."""
+        mails, self._mails = self._mails, []
+        return mails
 
     @property
     def _waits_for(self) -> int:

@@ -7,7 +7,7 @@ place among the commits, because the log is read up before each of them.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
-from comesh.core.effects import Committed, LeaderChanged, Observation, RunTraced
+from comesh.core.effects import CommitKnown, Committed, LeaderChanged, Observation, RunTraced
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.stamps import RunId
@@ -15,7 +15,7 @@ from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks.chronicle import Chronicle
 from comesh.sim.checks.disks import Disks, Lacking, nobody
 from comesh.sim.checks.elections import Elections, Unfounded, nothing
-from comesh.sim.checks.history import Histories
+from comesh.sim.checks.history import UNTOLD, Histories
 from comesh.sim.checks.lives import Lives, RunsSince, always
 from comesh.sim.checks.locks import Locks
 from comesh.sim.checks.orders import Orders
@@ -70,6 +70,7 @@ class Checks:
         )
         self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
             Committed: self._on_committed,
+            CommitKnown: self._on_known,
             LeaderChanged: self._on_leader,
             RunTraced: self.runs.on_traced,
         }
@@ -113,11 +114,18 @@ class Checks:
         self._read_log()
         self.runs.judge_missing(float("inf"))
 
-    def _on_committed(self, now_ms: float, node: NodeId, told: Committed) -> None:
+    def _on_committed(self, now_ms: float, node: NodeId, told: Committed, *, known: bool = False) -> None:
         if len(self._log) > self._read:
             self._read_log()
         self._chronicle.note(now_ms, node, told)
-        self.histories.on_committed(now_ms, node, told)
+        self.histories.on_committed(now_ms, node, told, known=known)
+
+    def _on_known(self, now_ms: float, node: NodeId, told: CommitKnown) -> None:
+        """Its leader may tell it later, or never."""
+        leader = told.config.nodes[told.ballot.rank]
+        for number, entry in enumerate(told.entries, told.first):
+            committed = Committed(told.group, told.config, told.ballot, number, entry, UNTOLD)
+            self._on_committed(now_ms, leader, committed, known=True)
 
     def _on_leader(self, now_ms: float, node: NodeId, told: LeaderChanged) -> None:
         if len(self._log) > self._read:

@@ -40,8 +40,8 @@ Change = tuple[str, Record | None, Record | None]
 
 
 class State(NamedTuple):
-    """A group's, with an entry. told: its leader counted it; otherwise a later one inherited it, and what was
-    to happen at its commit did not."""
+    """A group's, with an entry. told: its leader counted it; otherwise a later one inherited it, or a member
+    knew first, and what was to happen at its commit did not happen, or not yet."""
 
     records: dict[str, Record]
     told: bool
@@ -209,14 +209,17 @@ class Histories:
 
     # -- entries -----------------------------------------------------------------------------------------
 
-    def on_committed(self, at_ms: float, node: NodeId, told: Committed) -> None:
+    def on_committed(self, at_ms: float, node: NodeId, told: Committed, *, known: bool = False) -> None:
+        """known: a member says so, before its leader counts it or after that died; what is to happen at its
+        commit comes later, or not."""
         history = self._group(told.group)
         mark = history.mark_of(told.config)
         fence = Fence(told.config.number, told.ballot)
         if Era(fence.config, fence.ballot) < history.era:
             return  # told late: what an era that is over had committed is known to be lost
         self._admit(at_ms, node, history, told.config, mark)
-        self._one_leader(at_ms, node, history, mark, told.ballot)
+        if not known:
+            self._one_leader(at_ms, node, history, mark, told.ballot)
         handoff = history.ended.get(mark)
         if handoff is not None and told.number > handoff.number:
             what = (
@@ -234,7 +237,7 @@ class Histories:
                 self._broken(Promise.ONE_HISTORY, at_ms, history, what)
                 history.number, history.sure = told.number - 1, False
             self._test_quorum(at_ms, history, told, mark)
-            self._commit(at_ms, history, mark, told.entry, by=fence, told=True)
+            self._commit(at_ms, history, mark, told.entry, by=fence, told=not known)
             self._test_digest(at_ms, node, history, told)
             history.reign(fence)
 
