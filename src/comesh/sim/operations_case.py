@@ -313,8 +313,9 @@ class Compiler:
 
     def _devices(self, previous: Program, devices: list[DeviceId], draws: Draws) -> list[DeviceId]:
         if draws.chance(0.3):
-            # A group without a cluster is no more: of every cluster some device stays.
-            spare = [one for cluster in previous.plan.clusters for one in cluster.devices[1:]]
+            # With the last device of a cluster its group goes; some cluster is left.
+            first = 0 if len(previous.plan.clusters) > 1 and draws.chance(0.5) else 1
+            spare = [one for cluster in previous.plan.clusters for one in cluster.devices[first:]]
             if spare:
                 devices.remove(draws.choice(spare))
         absent = sorted(set(self._topology.devices) - set(previous.devices))
