@@ -7,6 +7,7 @@ import pytest
 from comesh.lab.scenarios import SCENARIOS, run
 
 QUICK = (
+    "restarted-one-by-one",
     "leaders-die",
     "all-dark-strict",
     "parted-in-two",

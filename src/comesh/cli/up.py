@@ -168,6 +168,7 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
         if time.monotonic() - looked > VERSION_S:
             looked = time.monotonic()
             _follow(mesh)
+            given_up -= {name for name in given_up if mesh.runs(name)}
         for name in (*mesh.nodes, DEVICES):
             if name in given_up or mesh.runs(name):
                 continue
@@ -182,7 +183,9 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
                 err.print(f"{name} was killed (signal {-code}); it is started again in {RESTART_S:.0f} s")
             else:
                 given_up.add(name)
-                err.print(plain(f"{name} ended by itself: {mesh.last_words(name)}", "red"))
+                _follow(mesh)
+                if name in (*mesh.nodes, DEVICES):
+                    err.print(plain(f"{name} ended by itself: {mesh.last_words(name)}", "red"))
         time.sleep(LOOK_S)
     raise LocalMeshError(f"no node runs any more; see {mesh.directory / 'logs'}")
 
