@@ -16,6 +16,7 @@ from comesh.api.tokens import remove
 from comesh.runtime.seen import News
 
 FIRE = "/api/v1/routines/light/fire"
+BOUNDS = (("MOST_CONNECTIONS", b"connections as it takes"), ("MOST_OF_ONE_ADDRESS", b"from one address"))
 
 
 async def still_answers(node: OneNode) -> bool:
@@ -92,8 +93,11 @@ def test_a_slow_body_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(scene())
 
 
-def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
+@pytest.mark.parametrize(("bound", "says"), BOUNDS)
+def test_connections_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, says: bytes
+) -> None:
+    monkeypatch.setattr(server, bound, 3)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:
@@ -102,7 +106,9 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
             for reader, _ in held:
                 assert (await asyncio.wait_for(reader.readline(), BOUND_S)).startswith(b"HTTP/1.1 200")
-            assert (await node.say(b"")).startswith(b"HTTP/1.1 503 ")
+            refused = await node.say(b"")
+            assert refused.startswith(b"HTTP/1.1 503 ")
+            assert says in refused
             for _, writer in held:
                 writer.close()
             answered = False

@@ -7,6 +7,8 @@ MOST_HEADER_BYTES: Final = 16_384
 """Of the request line and all headers."""
 MOST_CONNECTIONS: Final = 128
 """At once; who comes later is answered with 503."""
+MOST_OF_ONE_ADDRESS: Final = 96
+"""Of the connections: those of one client's address, so that others get in."""
 MOST_HANDSHAKES: Final = 128
 """Of TLS, under way at once; who comes later is cut off."""
 MOST_EVENT_CLIENTS: Final = 16

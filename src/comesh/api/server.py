@@ -24,6 +24,7 @@ from comesh.api.limits import (
     MOST_CONNECTIONS,
     MOST_HANDSHAKES,
     MOST_HEADER_BYTES,
+    MOST_OF_ONE_ADDRESS,
     REQUEST_S,
     STALLED_S,
 )
@@ -40,15 +41,20 @@ class Connection(H11Protocol):
     """Cuts off who sends its request, or takes its answer, too slowly."""
     _stalled: asyncio.TimerHandle | None = None
     on_made: Callable[[], object] | None = None
+    host: str = ""
+    connections: "set[Connection]"  # type: ignore[assignment]  # uvicorn allows others, too
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn narrows it
         if self.on_made is not None:
             self.on_made()
             self.on_made = None
-        if len(self.connections) >= MOST_CONNECTIONS:
+        self.host = _host(transport)
+        full = len(self.connections) >= MOST_CONNECTIONS
+        if full or sum(one.host == self.host for one in self.connections) >= MOST_OF_ONE_ADDRESS:
             self.transport = transport
-            body = b'{"error":"this node has as many connections as it takes; ask again, or another node"}'
-            transport.write(_raw(b"503 Service Unavailable", body))
+            whose = b"" if full else b" from one address"
+            body = b'{"error":"this node has as many connections%s as it takes; ask again, or another node"}'
+            transport.write(_raw(b"503 Service Unavailable", body % whose))
             transport.close()
             return
         super().connection_made(transport)
@@ -94,6 +100,11 @@ class Connection(H11Protocol):
             )
             self.transport.write(_raw(b"400 Bad Request", body))
         self.transport.close()
+
+
+def _host(transport: asyncio.Transport) -> str:
+    address = transport.get_extra_info("peername")
+    return str(address[0]) if address else ""
 
 
 class Server:

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from OpenSSL import SSL
 from transport_parts import HOST, ONE, THREE, TWO, Inbox, make, until
 
 from comesh.core.ids import NodeId
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Transport, TransportError
+from comesh.runtime.transport import MOST_MESSAGE_BYTES, Transport, TransportError, session
 from comesh.runtime.transport.memory import MemoryNetwork
+from comesh.runtime.transport.session import Session, Way
 
 Trio = dict[NodeId, tuple[Transport, Inbox]]
 NODES = (ONE, TWO, THREE)
@@ -53,6 +55,19 @@ def run(build: Build, story: Callable[[Trio], Awaitable[None]]) -> None:
         assert len(asyncio.all_tasks()) == 1, "something was left behind"
 
     asyncio.run(whole())
+
+
+def test_a_library_that_is_made_otherwise_inside_is_used_from_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Session(_context(), bytes(8), Way(None, ()), initiated=True, now_ms=0.0).connection.is_quick
+    monkeypatch.setattr(session, "_INSIDE", ("nothing of the kind",))
+    assert not Session(_context(), bytes(8), Way(None, ()), initiated=True, now_ms=0.0).connection.is_quick
+    test_messages_come_with_their_sender(over_udp)
+
+
+def _context() -> SSL.Context:
+    return SSL.Context(SSL.DTLS_METHOD)
 
 
 @both
