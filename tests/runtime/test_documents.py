@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from comesh.core.ids import NodeId
-from comesh.runtime.documents import Chain, DocumentError, claim_data_directory, first_chain, parsed
+from comesh.runtime.documents import Chain, Compiler, DocumentError, claim_data_directory, first_chain, parsed
 
 FIRST = "settings: {f: 0}\nnodes:\n  n1: {place: [0m, 0m]}\ndevices: {}\nroutines: {}\n"
 SECOND = FIRST.replace("devices:", "  n2: {place: [1m, 0m]}\ndevices:")
@@ -50,12 +50,12 @@ def test_a_node_that_came_later_begins_from_the_chain(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     with pytest.raises(DocumentError, match=r"there is no node 'other'.*is added with `comesh apply`"):
-        first_chain(document, data, NodeId("other"))
-    begun, other = first_chain(chain, data, NodeId("n2"))
+        first_chain(document, data, NodeId("other"), Compiler())
+    begun, other = first_chain(chain, data, NodeId("n2"), Compiler())
     assert (begun.texts, other) == ({1: FIRST, 2: SECOND}, "")
     assert (data / "deployment-2.yaml").read_text() == SECOND
     chain.unlink()
-    assert first_chain(chain, data, NodeId("n2"))[0].texts == begun.texts
+    assert first_chain(chain, data, NodeId("n2"), Compiler())[0].texts == begun.texts
 
 
 def test_a_longer_chain_is_taken_and_another_document_is_not(tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ def test_a_longer_chain_is_taken_and_another_document_is_not(tmp_path: Path) -> 
     chain.write_text(Chain({1: FIRST, 2: SECOND}).dump())
     data = tmp_path / "data"
     data.mkdir()
-    first_chain(document, data, NodeId("n1"))
-    assert first_chain(chain, data, NodeId("n1"))[0].newest == 2
+    first_chain(document, data, NodeId("n1"), Compiler())
+    assert first_chain(chain, data, NodeId("n1"), Compiler())[0].newest == 2
     document.write_text(FIRST + "# changed\n")
-    kept, other = first_chain(document, data, NodeId("n1"))
+    kept, other = first_chain(document, data, NodeId("n1"), Compiler())
     assert kept.newest == 2
     assert other == FIRST + "# changed\n", "it is told, and not used"
     chain.write_text(Chain({1: SECOND, 2: SECOND, 3: FIRST}).dump())
-    assert first_chain(chain, data, NodeId("n1"))[0].texts == kept.texts, "of another mesh"
+    assert first_chain(chain, data, NodeId("n1"), Compiler())[0].texts == kept.texts, "of another mesh"
 
 
 def test_versions_are_planned_one_upon_the_other() -> None:

@@ -66,7 +66,8 @@ def follow(client: AnyClient, version: int, *, within_s: float, quiet: bool = Fa
     done: set[GroupId] = set()
     shown = not quiet and out.is_terminal
     with bar if shown else _Silent():
-        task = bar.add_task(f"groups at version {version}", total=None) if shown else None
+        count = len(client.ask(Groups, "groups").groups)
+        task = bar.add_task(f"groups at version {version}", total=count) if shown else None
         while True:
             seen = client.ask(Groups, "groups").groups
             new = [one for one in seen if one.version >= version and one.group not in done]

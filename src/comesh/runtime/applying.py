@@ -19,8 +19,7 @@ from comesh.core.program import Program
 from comesh.core.records import VersionRecord
 from comesh.core.work_messages import Reach, Remember
 from comesh.deployment.changes import Change, changes, consequences
-from comesh.deployment.program import load_program
-from comesh.runtime.documents import parsed
+from comesh.runtime.documents import Compiler
 from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import UnknownError, unknown
 
@@ -209,7 +208,7 @@ class Applying:
 
     async def preview(self, text: str) -> Preview:
         """Computed beside the loop: reading a document takes longer than a lease may wait for."""
-        return await asyncio.to_thread(_preview, self._newest, text)
+        return await asyncio.to_thread(_preview, self._assembly.compiler, self._newest, text)
 
     async def apply(self, base: int, text: str, *, request: str, by: str, why: str) -> ApplyDone:
         newest = self._newest
@@ -320,10 +319,10 @@ class Applying:
         return Recovered(group=group, why_not=done.why_not)
 
 
-def _preview(base: Program, text: str) -> Preview:
+def _preview(compiler: Compiler, base: Program, text: str) -> Preview:
     try:
-        program = load_program(text, base.version + 1, base)
+        program = compiler(text, base.version + 1, base)
     except ValueError as wrong:
         return Preview(base=base.version, problems=tuple(str(wrong).splitlines()))
-    found = changes(parsed(base.text, "the running version"), parsed(text, "the document"))
+    found = changes(compiler.deployment(base.text), compiler.deployment(text))
     return Preview(base=base.version, changes=found, means=consequences(base, program, found))

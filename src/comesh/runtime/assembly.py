@@ -19,7 +19,6 @@ from comesh.core.membership import MembershipSettings
 from comesh.core.node import Node
 from comesh.core.program import Program
 from comesh.deployment.model import Deployment
-from comesh.deployment.program import load_program
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.catching_up import chain_of_others
@@ -29,12 +28,12 @@ from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import DeviceEvent, Devices
 from comesh.runtime.documents import (
     Chain,
+    Compiler,
     DocumentError,
     claim_data_directory,
     digest,
     first_chain,
     make_data_directory,
-    parsed,
     tell_other_document,
 )
 from comesh.runtime.host import Host
@@ -86,12 +85,13 @@ class Assembly:
         self.why_stopped = ""
         self.was_ready = False
         self._leaves = False
+        self.compiler = Compiler()
 
     async def open(self) -> None:
         options = self.options
         make_data_directory(options.data)
-        chain, other_text = first_chain(options.document, options.data, options.name)
-        self.deployment = parsed(chain.text, str(options.document))
+        chain, other_text = first_chain(options.document, options.data, options.name, self.compiler)
+        self.deployment = self.compiler.deployment(chain.text)
         claim_data_directory(options.data, options.name)
         book = known_addresses(self.deployment, options.addresses)
         need_addresses(options.name, self.deployment, book, listens=bool(options.listen))
@@ -107,7 +107,7 @@ class Assembly:
         self.trust.set_clock(self._certain_wall_ms)
         if not options.initialise and not (options.data / JOURNAL).exists():
             chain = self._begin_with(await chain_of_others(self, chain), chain)
-        programs = chain.programs()
+        programs = chain.programs(self.compiler)
         self.document_digest = digest(self.deployment)
         self.journal = Journal.open(
             options.data,
@@ -119,7 +119,7 @@ class Assembly:
         for note in self.journal.notes:
             self.log.warn(note)
         self._first_texts = chain.texts
-        self.first_digest = digest(parsed(chain.texts[1], "version 1"))
+        self.first_digest = digest(self.compiler.deployment(chain.texts[1]))
         tell_other_document(options.document, other_text, self.chain().texts, self.log)
         self._init_came_late = options.initialise and not self.journal.initialised
         if self._init_came_late:
@@ -145,7 +145,7 @@ class Assembly:
         """What the others run by, in the place of what this node was given."""
         if found.texts != own.texts:
             self.log.say(f"begins with the {found.newest} versions of the document that the others have")
-            self.deployment = parsed(found.text, f"version {found.newest}")
+            self.deployment = self.compiler.deployment(found.text, f"version {found.newest}")
             found.write(self.options.data)
         return found
 
@@ -156,7 +156,7 @@ class Assembly:
             membership=MembershipSettings(period_ms=self.deployment.settings.membership_period_ms),
             seed=secrets.randbits(63),
             program=programs[0],
-            compile_text=load_program,
+            compile_text=self.compiler,
         )
         assert self.node.groups is not None
         for later in programs[1:]:
@@ -363,7 +363,7 @@ class Assembly:
     def _adopt(self, version: int, text: str, *, strict: bool) -> None:
         """A newer deployment version: its addresses, devices and durability."""
         try:
-            self.deployment = parsed(text, f"version {version}")
+            self.deployment = self.compiler.deployment(text, f"version {version}")
             self.document_digest = digest(self.deployment)
             for name, addresses in self._addresses(self.deployment).items():
                 self.transport.set_addresses(name, addresses)

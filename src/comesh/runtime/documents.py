@@ -23,7 +23,7 @@ from comesh.core.program import Program
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.problems import did_you_mean
-from comesh.deployment.program import load_program
+from comesh.deployment.program import program_of
 from comesh.runtime.log import Log
 from comesh.runtime.options import OWNER
 
@@ -32,6 +32,8 @@ FIRST_LINE: Final = "comesh chain 1"
 LINE: Final = 100
 MOST_CHAIN_BYTES: Final = 256 * 1024 * 1024
 """Of all texts of a chain together."""
+KEPT_READ: Final = 4
+"""Documents that are kept as they were read: the running one, and what is about to follow it."""
 LATE: Final = (
     ". A node that comes later is added with `comesh apply`, and begins from the chain of all versions: "
     "`comesh versions --export FILE` on another node"
@@ -61,12 +63,13 @@ class Chain:
         """Of the newest version."""
         return self.texts[self.newest]
 
-    def programs(self) -> list[Program]:
+    def programs(self, compiler: "Compiler | None" = None) -> list[Program]:
         """Of all versions, each made upon the one before."""
+        compiler = compiler or Compiler()
         made: list[Program] = []
         for version, text in self.texts.items():
             try:
-                made.append(load_program(text, version, made[-1] if made else None))
+                made.append(compiler(text, version, made[-1] if made else None))
             except ValueError as wrong:
                 raise DocumentError(f"version {version} of the deployment: {wrong}") from wrong
         return made
@@ -133,6 +136,30 @@ class Chain:
         return Chain(texts) if texts else None
 
 
+class Compiler:
+    """Makes programs of documents, and reads each text once, however often it is asked for: reading takes
+    longer than all else, and a node does nothing else meanwhile."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Deployment] = {}
+
+    def deployment(self, text: str, file: str = "<document>") -> Deployment:
+        """DocumentError: it is none."""
+        known = self._read.get(text)
+        if known is None:
+            known = parsed(text, file)
+            self._read = dict([*self._read.items(), (text, known)][-KEPT_READ:])
+        return known
+
+    def __call__(self, text: str, version: int, previous: Program | None) -> Program:
+        """ValueError in plain words if it cannot be used."""
+        try:
+            deployment = self.deployment(text)
+        except DocumentError as wrong:
+            raise ValueError(str(wrong)) from wrong
+        return program_of(deployment, version, previous, text=text)
+
+
 def kept_document(data: Path, version: int) -> Path:
     return data / f"deployment-{version}.yaml"
 
@@ -170,7 +197,7 @@ def digest(deployment: Deployment) -> str:
     return blake2b(meaning, digest_size=8).hexdigest()
 
 
-def first_chain(file: Path, data: Path, name: NodeId) -> tuple[Chain, str]:
+def first_chain(file: Path, data: Path, name: NodeId, compiler: Compiler) -> tuple[Chain, str]:
     """What this node begins with, and what is in the file if that is something else."""
     kept = Chain.read(data)
     given = None if kept is not None and not file.is_file() else _read(file)
@@ -180,7 +207,9 @@ def first_chain(file: Path, data: Path, name: NodeId) -> tuple[Chain, str]:
         if kept is None or (offered.newest > kept.newest and offered.extends(kept)):
             chain = offered
     assert chain is not None
-    deployment = parsed(chain.text, str(file if kept is None else kept_document(data, chain.newest)))
+    deployment = compiler.deployment(
+        chain.text, str(file if kept is None else kept_document(data, chain.newest))
+    )
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)
         late = "" if chain.newest > 1 else LATE
