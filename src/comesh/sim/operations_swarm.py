@@ -218,19 +218,17 @@ class OperationsSwarm(Swarm):
         self._later(3 * LOOK_MS, self._see_changed, operation, number)
 
     def _see_changed(self, operation: Operation, number: int) -> None:
+        """Where it was refused, or who was asked has ended, it is tried again; else the answer is waited for."""
         request = f"{operation.request} try {number}"
         if request in self.answers.done:
             self._done[f"applied: {operation.what}"] += 1
             return
         if self.world.now_ms > self.breaking_ms:
             return
-        if request not in self.answers.refused and number <= MOST_TRIES:
-            asked = self._living(operation.node, but=operation.of)
-            alive = asked is not None and request in asked[1].post_office._requests
-            if alive:
-                self._later(LOOK_MS, self._see_changed, operation, number)
-                return
-        if number < MOST_TRIES:
+        asked = self._living(operation.node, but=operation.of)
+        if asked is not None and request in asked[1].post_office._requests:
+            self._later(LOOK_MS, self._see_changed, operation, number)
+        elif number < MOST_TRIES:
             self._change_nodes(operation, number + 1)
 
     # -- machines ----------------------------------------------------------------------------------------
