@@ -218,7 +218,7 @@ class OperationsSwarm(Swarm):
         self._later(3 * LOOK_MS, self._see_changed, operation, number)
 
     def _see_changed(self, operation: Operation, number: int) -> None:
-        """Where it was refused, or who was asked has ended, it is tried again; else the answer is waited for."""
+        """Where it was refused, or who was asked has ended, it is tried again; else it is waited for."""
         request = f"{operation.request} try {number}"
         if request in self.answers.done:
             self._done[f"applied: {operation.what}"] += 1
