@@ -94,6 +94,22 @@ def test_a_node_is_added_begins_from_the_chain_and_another_one_leaves(tmp_path: 
     assert verdict.losses == ()
 
 
+def test_a_dead_node_is_left_out_and_hears_of_it_when_it_returns(tmp_path: Path) -> None:
+    with started(tmp_path, TICKING.replace("devices:\n", FOURTH + "devices:\n", 1)) as mesh:
+        mesh.start_all()
+        mesh.wait_for(mesh.is_ready, "all nodes are ready", bound_s=BOUND_S)
+        mesh.kill("n4")
+        left = run(mesh, "leave", "n4", "--yes")
+        assert left.code == 0, left
+        goes_on(mesh)
+        mesh.start("n4")
+        mesh.wait_for(lambda: not mesh.runs("n4"), "it ended by itself", bound_s=BOUND_S)
+        assert "removed from the deployment" in mesh.last_words("n4")
+        mesh.follow("n1")
+    verdict = mesh.judge()
+    assert verdict.kept, str(verdict)
+
+
 def test_one_goes_on_alone_where_the_others_are_lost_for_good(tmp_path: Path) -> None:
     with started(tmp_path, TICKING) as mesh:
         mesh.start_all()
