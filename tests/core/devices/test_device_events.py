@@ -4,6 +4,7 @@ from device_bench import AWAY, BUTTON, HOME, LAMP, NEAR, R3, Bench
 
 from comesh.core.devices.event_feeds import MOST_EVENTS
 from comesh.core.effects import AcknowledgeEvent, Refused, Subscribe
+from comesh.core.records import Kind, Standing
 from comesh.core.stamps import Ballot
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Reading
 
@@ -34,6 +35,17 @@ def test_an_event_is_committed_before_it_is_acknowledged_or_told() -> None:
     assert (events.routine, sequences(events)) == (R3, [1])
     (near,) = bench.take_local(DeviceEvents)
     assert (near.routine, sequences(near)) == (NEAR, [1])
+
+
+def test_what_is_dropped_in_maintenance_is_acknowledged_after_a_commit() -> None:
+    """Perhaps another leads by now, and the maintenance is over there."""
+    bench = Bench(records=(Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0),))
+    bench.run(1000)
+    entries = bench.entries
+    bench.report(BUTTON, PRESSED, "a")
+    assert bench.take_done(AcknowledgeEvent) == [AcknowledgeEvent(BUTTON, "a")]
+    assert bench.entries == entries + 1
+    assert not bench.take(DeviceEvents)
 
 
 def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:

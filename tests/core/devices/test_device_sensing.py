@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from comesh.core.effects import DeviceChanged, ReadDevice
 from comesh.core.program import DeviceProgram
-from comesh.core.records import Status
+from comesh.core.records import Kind, Standing, Status
 from comesh.core.stamps import Ballot
 from comesh.core.work_messages import Reading, Seen, Watch
 
@@ -63,6 +63,19 @@ def test_a_change_goes_once_to_each_group_that_watches_until_seen() -> None:
     assert later[-1].version > first[0].version
     bench.say(Seen(SENSOR, later[-1].version))
     bench.run(20_000)
+    assert not bench.take(Reading)
+
+
+def test_what_is_sensed_in_maintenance_does_not_go_with_what_was_not_seen_before() -> None:
+    bench = settled()
+    bench.answering[SENSOR] = {"value": 2}
+    bench.run(1000)
+    assert [reading.values for reading in bench.take(Reading)] == [{"value": 2}], "and it gets lost"
+    bench.serving.put(Standing(Kind.MAINTAINED, SENSOR, "ann", 0.0))
+    bench.commit()
+    bench.answering[SENSOR] = {"value": 3}
+    bench.run(20_000)
+    bench.reach()
     assert not bench.take(Reading)
 
 

@@ -13,6 +13,7 @@ from comesh.core.work_messages import (
     FencedDevice,
     Fire,
     LockRequest,
+    Ordered,
     Release,
     RunQuery,
     RunState,
@@ -320,6 +321,16 @@ def test_a_removed_routine_without_a_run_is_dropped() -> None:
     bench.reads("b1", n=1, on=True)
     bench.new_leader(made=program(version=2))
     assert bench.records == {}
+
+
+def test_that_there_is_no_such_routine_is_said_after_a_commit() -> None:
+    """Perhaps another leads by now, by a version that has it."""
+    bench = Bench(program(version=2))
+    entries = len(bench.entries)
+    bench.hear(Fire(R, "q"))
+    ((_, answer),) = bench.take(Ordered)
+    assert answer.why_not == "c1 has no routine r"
+    assert len(bench.entries) == entries + 1
 
 
 def test_a_routine_added_again_is_another_one() -> None:

@@ -6,7 +6,7 @@ Rules:
 - each listening routine gets, in order, what it has not confirmed, again and again until it has. What it
   confirmed is known to this leader only: a new one sends all that the record holds, and routines know by
   their marks what they have;
-- what a device in maintenance tells is acknowledged, and nothing more;
+- what a device in maintenance tells is acknowledged, by who leads beyond doubt, and nothing more;
 - what every listener confirmed leaves the record with the next change of it, or after a while by itself.
 """
 
@@ -62,7 +62,9 @@ class EventFeeds:
         record = self._cluster.find(device) if device in self._listeners else None
         if record is None:
             return
-        if maintained(self._serving, device) is None and not self._is_known(record, token):
+        if maintained(self._serving, device) is not None:
+            self._serving.prove()  # perhaps another leads by now, and its maintenance is over
+        elif not self._is_known(record, token):
             values = self._fit(device, event.readings)
             taken = EventRecord(record.sequence + 1, values, step.wall_ms)
             self._cluster.put(self._with_event(record, taken, token))

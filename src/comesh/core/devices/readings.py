@@ -66,7 +66,7 @@ class Readings:
         if unseen is None or not unseen.sensed:
             return
         for sensed in unseen.sensed.values():
-            if sensed.version is not None:
+            if sensed.version is not None and maintained(self._serving, sensed.device) is None:
                 self._serving.mail(group, _reading(sensed, sensed.version))
         unseen.times += 1
         self._cluster.set_timer("tell", group, self._cluster.resend_ms(unseen.times), step)

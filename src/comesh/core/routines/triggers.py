@@ -222,6 +222,7 @@ class Triggers:
         routine = self._routines.get(body.routine)
         if routine is None:
             why_not = f"{self._serving.group} has no routine {body.routine}"
+            self._serving.prove()
             self._serving.answer(letter, sender, Ordered(body.request, None, why_not))
             return
         run = dict(routine_record(self._serving, routine).requests).get(body.request)
