@@ -12,8 +12,10 @@ from staging import Stage as Mesh
 from comesh.core.effects import Answered, Observation, RunTraced
 from comesh.core.group.finder import Sent
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.messages import Notice
 from comesh.core.node import Node
 from comesh.core.orders.audit import SLOTS
+from comesh.core.orders.part import PAUSED
 from comesh.core.records import AuditRecord, DeviceRecord, Kind, Record, RunRecord, Stage, Standing
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
@@ -98,6 +100,14 @@ def leader_of(mesh: Orders, group: GroupId) -> str:
         if isinstance(node, Node) and node.groups is not None and node.groups.serving(group) is not None:
             return name
     raise AssertionError(f"nobody serves {group}")
+
+
+def notice_of(mesh: Orders, name: str) -> Notice | None:
+    """What a node has heard of a pause of all."""
+    process = mesh.stage.world.machines[name].process
+    assert process is not None
+    found: Notice | None = process.node.node.groups.notice(PAUSED)  # type: ignore[attr-defined]
+    return found
 
 
 # -- pause -------------------------------------------------------------------------------------------------
@@ -186,6 +196,26 @@ def test_a_pause_outlives_its_leader() -> None:
     mesh.stage.fire("evening", "after", node="n6")
     mesh.stage.run(5)
     assert mesh.answers["after"].why_not == "paused by ann"
+    mesh.end()
+
+
+def test_that_all_is_paused_is_known_after_an_outage_of_all_nodes() -> None:
+    """A group that a later version adds begins paused: it looks at the notice, which no disk holds."""
+    mesh = Orders(lights("evening", "lamp"))
+    mesh.ordered(KITCHEN, Pause(None))
+    mesh.ordered(HALL, Pause(None))
+    before = notice_of(mesh, "n1")
+    assert before is not None
+    for node in NODES:
+        mesh.stage.kill(node)
+    mesh.stage.start(*NODES)
+    mesh.stage.run(20)
+    assert notice_of(mesh, "n1") == before
+    mesh.ordered(KITCHEN, Resume(None))
+    mesh.ordered(HALL, Resume(None))
+    mesh.stage.kill(leader_of(mesh, KITCHEN))
+    mesh.stage.run(20)
+    assert getattr(notice_of(mesh, "n6"), "value", None) == b"", "it is not paused for who begins now"
     mesh.end()
 
 

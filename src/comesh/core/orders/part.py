@@ -6,7 +6,8 @@ Rules:
   leads by now, and knows better;
 - a routine that is paused fires for nobody, and what it still ran or had waiting ends with the reason. A
   command that is under way already is waited for, as ever;
-- a group that is new while everything is paused begins paused: the pause of all is posted for it.
+- a group that is new while everything is paused begins paused: the pause of all is posted for it, and again
+  by each new leader of a paused group, for a notice does not outlive an outage of all nodes.
 """
 
 from typing import TYPE_CHECKING, Final, assert_never
@@ -59,12 +60,15 @@ class Orders:
 
     def begin(self, step: Step) -> None:
         self._drop_removed()
-        if self._serving.next_entry > 1 or self._routines is None:
+        if self._routines is None:
             return
+        order = standing(self._serving, Kind.PAUSED, ALL)
+        if order is not None:
+            self._post_paused(order.at_ms, order.by)
         notice = self._serving.surroundings.notice(PAUSED)
-        if notice is not None and notice.value:
+        if self._serving.next_entry == 1 and notice is not None and notice.value:
             by = notice.value.decode("utf-8", "replace")
-            self._serving.put(Standing(Kind.PAUSED, ALL, by, step.wall_ms))
+            self._serving.put(Standing(Kind.PAUSED, ALL, by, float(notice.version)))
 
     def _drop_removed(self) -> None:
         """Orders about what the deployment has no more."""
@@ -120,10 +124,10 @@ class Orders:
             return ""
         if routine is not None and not self._has_routine(routine):
             return f"{self._serving.group} has no routine {routine}"
-        self._serving.put(Standing(Kind.PAUSED, routine or ALL, order.by, step.wall_ms))
+        self._serving.put(Standing(Kind.PAUSED, routine or ALL, order.by, order.at_ms))
         self._routines.stop(routine, f"paused by {order.by}", step)
         if routine is None:
-            self._post_paused(order, order.by)
+            self._post_paused(order.at_ms, order.by)
         return ""
 
     def _resume(self, routine: RoutineId | None, order: Order) -> str:
@@ -132,7 +136,7 @@ class Orders:
             for one in self._serving.all(Standing):
                 if one.kind is Kind.PAUSED:
                     self._serving.drop(one.key)
-            self._post_paused(order, "")
+            self._post_paused(order.at_ms, "")
             return ""
         if not self._has_routine(routine):
             return f"{self._serving.group} has no routine {routine}"
@@ -141,8 +145,8 @@ class Orders:
         self._serving.drop(standing_key(Kind.PAUSED, routine))
         return ""
 
-    def _post_paused(self, order: Order, by: str) -> None:
-        post, version, value = self._serving.surroundings.post_notice, int(order.at_ms), by.encode()[:200]
+    def _post_paused(self, at_ms: float, by: str) -> None:
+        post, version, value = self._serving.surroundings.post_notice, int(at_ms), by.encode()[:200]
         self._serving.then(lambda step: post(PAUSED, version, value, step))
 
     def _has_routine(self, routine: RoutineId) -> bool:
