@@ -6,7 +6,7 @@ Whole meshes in the simulator, with all checkers on: `orders are kept` is one of
 from typing import Any
 
 import pytest
-from staging import HALL, HOP_MS, KITCHEN, NODES, lights
+from staging import HALL, HOP_MS, KITCHEN, NODES, commands, lights
 from staging import Stage as Mesh
 
 from comesh.core.effects import Answered, Observation, RunTraced
@@ -245,6 +245,22 @@ def test_a_device_in_maintenance_is_commanded_by_people_only() -> None:
     mesh.stage.run(3)
     assert mesh.reading(LAMP) is True
     assert mesh.ordered(HALL, Restore(LAMP)).why_not == "lamp is not in maintenance"
+    mesh.end()
+
+
+def test_a_new_leader_does_not_command_a_device_in_maintenance_again() -> None:
+    """The command was lost on its way, and its leader dies after the maintenance has begun."""
+    mesh = Orders(lights("evening", "lamp", fades=True))
+    mesh.stage.lose(commands("lamp"))
+    mesh.stage.fire("evening", "one")
+    mesh.stage.run(0.5)
+    assert mesh.ordered(HALL, Maintain(LAMP)).why_not == ""
+    mesh.stage.kill(leader_of(mesh, HALL))
+    mesh.stage.run(20)
+    assert mesh.reading(LAMP) is False
+    assert mesh.heard("failed") == ["lamp: fade: in maintenance by ann"]
+    assert mesh.ordered(HALL, set_on(LAMP)).run is not None
+    assert mesh.reading(LAMP) is True, "the lock was given back"
     mesh.end()
 
 

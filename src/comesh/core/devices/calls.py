@@ -11,7 +11,8 @@ Rules:
   are read back when nothing can land any more; what is not shown then is unknown;
 - each command has a stamp of its own, higher than all before. A device that fences refuses lower ones, so
   that its word on the latest is the last one on all;
-- a device in maintenance is commanded by hand only; all else fails, untried;
+- a device in maintenance is commanded by hand only; all else fails, untried. So nothing leaves again, either:
+  what a leader before may have sent is unknown;
 - a run that commands a later step knows what came of the earlier ones: they are not repeated;
 - nothing is refused without a lease: who leads by now may have granted it;
 - a call that never left ends with its run; one that left stays in the record until nothing of it can land.
@@ -25,7 +26,7 @@ from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.orders.standing import is_by_hand, maintained
-from comesh.core.records import Call, DeviceRecord, Hold, Outcome
+from comesh.core.records import Call, DeviceRecord, Hold, Outcome, Standing
 from comesh.core.stamps import Fence, RunId
 from comesh.core.step import Step
 from comesh.core.values import Value
@@ -133,7 +134,7 @@ class Calls:
 
     def _call(self, command: Command) -> Call:
         """Its intent; or, of a device in maintenance, that it was not tried."""
-        order = None if is_by_hand(command.run) else maintained(self._serving, command.device)
+        order = self._withheld(command.run, command.device)
         not_tried = None if order is None else Outcome.FAILED
         return Call(
             run=command.run,
@@ -146,7 +147,7 @@ class Calls:
             idempotent=command.idempotent,
             expects=command.expects,
             outcome=not_tried,
-            detail="" if order is None else f"in maintenance by {order.by}",
+            detail="" if order is None else _in_maintenance(order),
             landed=order is not None,
         )
 
@@ -263,6 +264,9 @@ class Calls:
             self._land(key, step)
             return NEVER_MS
         serving = self._serving
+        order = self._withheld(call.run, key[0])
+        if order is not None:
+            return self._withhold(key, flight, order, step)
         if not serving.has_lease(step.now_ms):
             return step.now_ms + serving.config.lease_ms / LEASE_TRIES
         older_ms = self._older_until_ms(key)
@@ -286,6 +290,16 @@ class Calls:
             )
         )
         return step.now_ms + call.timeout_ms
+
+    def _withheld(self, run: RunId, device: DeviceId) -> Standing | None:
+        return None if is_by_hand(run) else maintained(self._serving, device)
+
+    def _withhold(self, key: Key, flight: _Flight, order: Standing, step: Step) -> float:
+        sent_before = flight.older_until_ms > -NEVER_MS
+        outcome = Outcome.UNKNOWN if sent_before else Outcome.FAILED
+        landed = step.now_ms >= flight.older_until_ms
+        self._end(key, outcome, _in_maintenance(order), landed=landed, step=step)
+        return NEVER_MS if landed else flight.older_until_ms
 
     def _older_until_ms(self, key: Key) -> float:
         """Until when another step of a former leader may land on this device, and undo what comes now."""
@@ -397,6 +411,10 @@ def _passed(call: Call, command: Command) -> Call:
     if not same or call.step >= command.step or call.outcome is not None:
         return call
     return replace(call, outcome=Outcome.UNKNOWN, detail="the run went on")
+
+
+def _in_maintenance(order: Standing) -> str:
+    return f"in maintenance by {order.by}"
 
 
 def _key(device: DeviceId, call: Call) -> Key:
