@@ -79,6 +79,15 @@ def test_firings_that_a_pause_dropped_have_ended_also_where_nobody_lived_to_tell
     assert told.checks.runs.untold == 1
 
 
+def test_a_run_that_a_later_one_followed_has_ended_also_where_nobody_lived_to_tell_it() -> None:
+    told = led()
+    told.commit(1.0, fired(A, B), run(A, Stage.ACQUIRING_LOCKS))
+    told.propose(2.0, ended(B, reason="in maintenance by ann"), gone(A))
+    told.lead(3.0, "n2", ballot=SECOND)
+    assert told.promises == []
+    assert told.checks.runs.untold == 1
+
+
 def test_firings_that_nothing_dropped_are_lost() -> None:
     told = led()
     told.commit(1.0, fired(A, B), run(A, Stage.ACQUIRING_LOCKS))

@@ -265,14 +265,8 @@ class Runs:
         released = left is not None and left.stage is Stage.RELEASING_LOCKS
         if routine is None and (released or not state.told):
             self._end(run)  # its routine was removed: nothing is left that could remember its end
-        elif (
-            not state.told
-            and left is not None
-            and left.stage is None
-            and (isinstance(live, RunRecord) or _is_paused(run.routine, records))
-        ):
-            # Waiting firings leave past a live run only when their routine was removed or paused; a pause
-            # may end that run in the same entry. Who dropped them did not live to tell it.
+        elif not state.told and left is not None and (_is_passed(run, routine) or _is_dropped(left, records)):
+            # One entry ended several, and who proposed it did not live to tell it.
             self._end(run)
             self.untold += 1
         else:
@@ -317,8 +311,18 @@ class Runs:
                 self._verdicts.broken(Promise.NO_LOSS, at_ms, what, runs=(run,))
 
 
-def _is_paused(routine: RoutineId, records: dict[str, Record]) -> bool:
-    return any(standing_key(Kind.PAUSED, of) in records for of in (ALL, routine))
+def _is_passed(run: RunId, routine: Record | None) -> bool:
+    """A later run of its routine has ended, and that begins only after it did."""
+    return isinstance(routine, RoutineRecord) and routine.ended is not None and routine.ended.run > run
+
+
+def _is_dropped(left: LiveRun, records: dict[str, Record]) -> bool:
+    """Waiting firings leave past a live run only when their routine was removed or paused; a pause may end
+    that run in the same entry."""
+    if left.stage is not None:
+        return False
+    paused = any(standing_key(Kind.PAUSED, of) in records for of in (ALL, left.run.routine))
+    return paused or isinstance(records.get(run_key(left.run.routine)), RunRecord)
 
 
 def _routine(record: Record | None) -> RoutineRecord | None:
