@@ -1,18 +1,22 @@
 """Letters that come with the update that they wait for: sooner, and as sure as after the commit."""
 
-from staging import HOP_MS, KITCHEN, Stage, commits, lights, sends
+from collections.abc import Callable
 
-from comesh.core.effects import Answered, CommitKnown, Committed, Observation
-from comesh.core.group_messages import Lettered, Update
+import msgspec
+from staging import CALM, HOP_MS, KITCHEN, Stage, commits, lights, sends
+
+from comesh.core.effects import Answered, CommitKnown, Committed, Effect, Observation, Persist
+from comesh.core.group_messages import Lettered, Ready, Update
 from comesh.core.ids import NodeId
-from comesh.core.records import Record, RoutineRecord
+from comesh.core.journal import Appended
+from comesh.core.records import HandoffRecord, Record, RoutineRecord
 
 
 class Asked:
     """A stage on which n3, a member of the kitchen, asks for a firing; what was observed, and when."""
 
-    def __init__(self) -> None:
-        self.stage = Stage(lights("evening", "kettle"))
+    def __init__(self, stage: Stage | None = None) -> None:
+        self.stage = stage or Stage(lights("evening", "kettle"))
         self.seen: list[tuple[float, NodeId, Observation]] = []
         self.stage.world.observers.append(lambda at_ms, node, told: self.seen.append((at_ms, node, told)))
         self.began_ms = self.stage.world.now_ms
@@ -25,8 +29,9 @@ class Asked:
         times = [at for at, by, told in self.seen if isinstance(told, kind) and by == node]
         return times[0] - self.began_ms if times else None
 
-    def answer(self) -> Answered:
-        return next(told for _, _, told in self.seen if isinstance(told, Answered))
+    def answer(self, request: str = "mine") -> Answered:
+        answers = [told for _, _, told in self.seen if isinstance(told, Answered)]
+        return next(told for told in answers if told.request == request)
 
     def end(self) -> None:
         self.stage.checks.finish()
@@ -91,4 +96,74 @@ def test_a_commit_is_told_by_its_leader_as_ever() -> None:
     asked.fire()
     asked.stage.run(1)
     assert heard == ["committed"]
+    asked.end()
+
+
+def _writes_handoff(machine: str, effect: Effect) -> bool:
+    if not isinstance(effect, Persist) or not isinstance(effect.record, Appended):
+        return False
+    return machine == "n1" and any(isinstance(one, HandoffRecord) for one in effect.record.entry)
+
+
+def test_no_letter_goes_with_an_entry_that_is_not_written_yet() -> None:
+    """Four entries are on their way to n3, so a fifth and its letter wait; then the group hands off, and its
+    leader ends before it has written that. n3 must not count the handoff: the two others go on without it."""
+    settings = msgspec.structs.replace(CALM, epoch_ms=30_000, ready_wait_ms=2000.0)
+    routines = [f"routine-{number}" for number in range(6)]
+    asked = Asked(Stage(*(lights(name, "lamp") for name in routines), settings=settings))
+    stage = asked.stage
+    stage.kill("n2")
+    stage.run(3)
+    stage.until_epoch_ends(KITCHEN)
+    ready: list[float] = []
+    is_ready = sends(Ready, to="n1", of=KITCHEN)
+    stage.after(is_ready, lambda: ready.append(stage.world.now_ms))
+    for _ in range(3):
+        stage.hold(is_ready, 300.0)
+    stage.dies_instead(_writes_handoff, "n1", power=False)
+    while not ready:
+        stage.run(0.001)
+    stage.run((ready[0] + 300.0 - 2 * HOP_MS - stage.world.now_ms) / 1000 + 0.004)
+    for routine, node in zip(routines, ("n4", "n5", "n6", "n4", "n3"), strict=False):
+        stage.fire(routine, routine, node)
+        stage.run(0.001)
+    stage.run(0.03)
+    assert not stage.world.runs(NodeId("n1")), "it ended where it was about to write the handoff"
+    stage.kill("n3")
+    stage.start("n1", "n2")
+    stage.run(10)
+    stage.fire(routines[5], "after", "n2")
+    stage.run(5)
+    assert asked.answer("after").run is not None
+    asked.end()
+
+
+def _writes_firing(routine: str) -> Callable[[str, Effect], bool]:
+    def wanted(machine: str, effect: Effect) -> bool:
+        if not isinstance(effect, Persist) or not isinstance(effect.record, Appended):
+            return False
+        return machine == "n1" and any(one.key == f"run/{routine}" for one in effect.record.entry)
+
+    return wanted
+
+
+def test_a_late_letter_speaks_of_what_came_with_it_only() -> None:
+    """It comes after another entry, which its leader had sent, and ended before it wrote that."""
+    asked = Asked(Stage(lights("evening", "lamp"), lights("night", "fan")))
+    stage = asked.stage
+    stage.kill("n2")
+    stage.run(3)
+    stage.hold(sends(Lettered, to="n3"), 3000.0)
+    asked.fire()
+    stage.run(2.9)
+    stage.dies_instead(_writes_firing("night"), "n1", power=False)
+    stage.fire("night", "other", "n4")
+    stage.run(0.2)
+    assert not stage.world.runs(NodeId("n1")), "it ended where it was about to write that"
+    stage.kill("n3")
+    stage.start("n1", "n2")
+    stage.run(10)
+    stage.fire("evening", "after", "n2")
+    stage.run(5)
+    assert asked.answer("after").run is not None
     asked.end()

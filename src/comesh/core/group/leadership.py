@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from comesh.core.effects import Committed
+from comesh.core.group import letters
 from comesh.core.group.handoff import Handoff
-from comesh.core.group.letters import TWO
 from comesh.core.group.nearest import Nearest
 from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
@@ -66,11 +66,15 @@ class Leadership:
         """The number up to which it was sent something more than once."""
         self._letters: dict[int, list[Mail]] = {}
         """Letters that wait for entries which are not yet sent to that member."""
+        self._unwritten = False
+        """The last entry is sent before it is written: no letter goes with it."""
         self._said_ms: dict[int, float] = {}
         """When it was last sent anything that it acknowledges."""
         self._nearest = Nearest(replica)
         self._spread_number = 0
         """What the others still wait for begins here, or later."""
+        self._late_ms = 0.0
+        """Who has not acknowledged that by then is late."""
         self._spread_by_ms = 0.0
         """Then they hear it, committed or not."""
         self._opened_ms = 0.0
@@ -173,18 +177,16 @@ class Leadership:
         """
         replica = self._replica
         replica.ledger.append(entry)
-        waiting = self._who_waits(mails, step) if mails and replica.quorum == TWO else NOBODY
-        if to_all:
-            self._send_to_all(step)
-        elif not waiting:
-            for rank in self._nearest.ranks:
-                self._send_if_free(rank, step)
-        replica.persist(entry, self.ballot, step)
+        waiting = self._who_waits(mails, step) if mails and letters.completes_quorum(replica) else NOBODY
         if waiting:
-            self._send_with_letters(waiting, step)
+            self._write_and_send(entry, waiting, step)
+        else:
+            self._send_first(step, to_all=to_all)
+            replica.persist(entry, self.ballot, step)
         others = len(self._acked) > len(self._nearest.ranks) and not to_all
         if others and "spread" not in replica.deadlines:
             self._spread_number = replica.ledger.number
+            self._late_ms = step.now_ms + self._nearest.wait_ms
             self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
             replica.deadlines.set("spread", self._nearest.wait_ms, step)
         if self._busy != self._was_busy:
@@ -195,14 +197,29 @@ class Leadership:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
         self._count(step)
 
+    def _send_first(self, step: Step, *, to_all: bool) -> None:
+        """Before it is written, and so without letters that still wait for entries before it."""
+        self._unwritten = True
+        if to_all:
+            self._send_to_all(step)
+        else:
+            for rank in self._nearest.ranks:
+                self._send_if_free(rank, step)
+        self._unwritten = False
+
+    def _write_and_send(self, entry: Entry, waiting: Mapping[int, list[Mail]], step: Step) -> None:
+        """What a letter waits for is written before the letter is sent."""
+        self._replica.persist(entry, self.ballot, step)
+        self._send_with_letters(waiting, step)
+
     def _who_waits(self, mails: Mapping[NodeId, list[Mail]], step: Step) -> dict[int, list[Mail]]:
         """The members that letters go to. With the entry such a member knows that it is committed, and need
         not wait until this leader does (decision 24)."""
         found: dict[int, list[Mail]] = {}
-        for node, letters in mails.items():
+        for node, of_node in mails.items():
             rank = self._replica.config.rank_of(node)
             if rank is not None and rank in self._acked and not self._was_silent(rank, step):
-                found[rank] = letters
+                found[rank] = of_node
         return found
 
     def _send_with_letters(self, waiting: Mapping[int, list[Mail]], step: Step) -> None:
@@ -214,7 +231,10 @@ class Leadership:
             self._send_if_free(rank, step)
 
     def _with_letters(self, rank: int, update: Update) -> Update:
-        """With the letters to that member that wait for entries which it then has."""
+        """With the letters to that member that wait for entries which it then has. Who gets one counts all
+        that comes with it as committed: so there is none with an entry that is not written yet."""
+        if self._unwritten:
+            return update
         mails = [mail for mail in self._letters.pop(rank, ()) if not mail.posted]
         if not mails:
             return update
@@ -265,9 +285,11 @@ class Leadership:
     def _on_spread_due(self, step: Step) -> None:
         """The others hear it; at once if one of the nearest did not answer, and then they are asked first."""
         if self.committed < self._spread_number:
-            self._choose_nearest(step, self._spread_number)
+            if step.now_ms >= self._late_ms:
+                self._choose_nearest(step, self._spread_number)
         elif step.now_ms < self._spread_by_ms:
             self._spread_number = self._replica.ledger.number
+            self._late_ms = step.now_ms + self._nearest.wait_ms
             wait_ms = min(self._nearest.wait_ms, self._spread_by_ms - step.now_ms)
             self._replica.deadlines.set("spread", wait_ms, step)
             return

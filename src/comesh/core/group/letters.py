@@ -21,14 +21,18 @@ def take_letters(replica: "Replica", rank: int, update: Lettered, step: Step) ->
     """The update was accepted and acknowledged."""
     if not completes_quorum(replica):
         return
+    # Not what came after it: the leader sends entries without letters before it writes them.
+    number = update.first + len(update.entries) - 1
     entries = replica.ledger.since(replica.committed)
-    if entries:
+    if entries and number > replica.committed:
         config, first = replica.config, replica.committed + 1
-        step.observe(CommitKnown(config.group, config, update.ballot, first, entries))
-    replica.committed = replica.ledger.number
+        known = entries[: number - replica.committed]
+        step.observe(CommitKnown(config.group, config, update.ballot, first, known))
+    replica.committed = max(replica.committed, number)
     for letter in update.letters:
         replica.host.deliver_early(replica.config.seats[rank].node, letter, step)
 
 
 def completes_quorum(replica: "Replica") -> bool:
-    return replica.config.quorum == TWO
+    """A leader and one member, or this member and its leader."""
+    return replica.quorum == replica.config.quorum == TWO
