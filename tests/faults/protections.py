@@ -30,6 +30,7 @@ from focused_swarm import (
 from comesh.core.devices import calls, lock_queue, locks
 from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.event_feeds import EventFeeds
+from comesh.core.group import letters
 from comesh.core.group.election import Election
 from comesh.core.group.groups import Groups
 from comesh.core.group.handoff import Handoff
@@ -140,6 +141,11 @@ def _is_of_run(one: Any, run: Any, attempt: int) -> bool:
     return bool(one.run == run)
 
 
+def _send_and_write(self: Any, entry: Any, waiting: Any, step: Any) -> None:
+    self._send_with_letters(waiting, step)
+    self._replica.persist(entry, self.ballot, step)
+
+
 def _by_number(self: Any, promise: Any, rank: int) -> Any:
     return (promise.number, rank == self._replica.rank)
 
@@ -206,6 +212,18 @@ PROTECTIONS: Final = (
         what="a grant, a command, a firing is said only when what it rests on is committed",
         off=replacing(Serving, "_waits_for", property(lambda self: self._committed)),
         breaks=_CHAIN | _LOCKS | {_LOSS},
+    ),
+    Protection(
+        name="letters where two decide",
+        what="a member acts on a letter that came with an update only where its leader and it are a quorum",
+        off=replacing(letters, "completes_quorum", _always),
+        breaks=_CHAIN | _LOCKS,
+    ),
+    Protection(
+        name="letters after writing",
+        what="a leader has written what it sends letters with: the member counts on that",
+        off=replacing(Leadership, "_write_and_send", _send_and_write),
+        breaks=_CHAIN | _LOCKS,
     ),
     # -- from config to config
     Protection(
