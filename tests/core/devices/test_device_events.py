@@ -48,6 +48,19 @@ def test_what_is_dropped_in_maintenance_is_acknowledged_after_a_commit() -> None
     assert not bench.take(DeviceEvents)
 
 
+def test_what_came_in_maintenance_is_no_new_event_when_it_is_over() -> None:
+    """The device heard no acknowledgement, and tells it again."""
+    order = Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0)
+    bench = Bench(records=(order,))
+    bench.report(BUTTON, PRESSED, "a")
+    bench.serving.drop(order.key)
+    bench.commit()
+    bench.report(BUTTON, PRESSED, "a")
+    assert not bench.take(DeviceEvents)
+    bench.report(BUTTON, PRESSED, "b")
+    assert [sequences(events) for events in bench.take(DeviceEvents)] == [[2]]
+
+
 def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:
     bench = Bench()
     for token in ("a", "b", "a", "b"):

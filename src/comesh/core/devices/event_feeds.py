@@ -6,7 +6,8 @@ Rules:
 - each listening routine gets, in order, what it has not confirmed, again and again until it has. What it
   confirmed is known to this leader only: a new one sends all that the record holds, and routines know by
   their marks what they have;
-- what a device in maintenance tells is acknowledged, by who leads beyond doubt, and nothing more;
+- what a device in maintenance tells is acknowledged and reaches no routine. That it came is committed: it is
+  no new event if it is repeated when the maintenance is over, and only who still leads acknowledges it;
 - what every listener confirmed leaves the record with the next change of it, or after a while by itself.
 """
 
@@ -62,9 +63,10 @@ class EventFeeds:
         record = self._cluster.find(device) if device in self._listeners else None
         if record is None:
             return
-        if maintained(self._serving, device) is not None:
-            self._serving.prove()  # perhaps another leads by now, and its maintenance is over
-        elif not self._is_known(record, token):
+        known = self._is_known(record, token)
+        if not known and maintained(self._serving, device) is not None:
+            self._cluster.put(_with_token(record, token))
+        elif not known:
             values = self._fit(device, event.readings)
             taken = EventRecord(record.sequence + 1, values, step.wall_ms)
             self._cluster.put(self._with_event(record, taken, token))
@@ -139,8 +141,7 @@ class EventFeeds:
             events = events[1:]
             why = f"{record.device}: more than {MOST_EVENTS} events wait for a routine; the oldest is dropped"
             self._serving.tell(Refused(self._serving.surroundings.own, why))
-        tokens = (*record.tokens, record.token)[-MOST_TOKENS:] if record.sequence else ()
-        return replace(record, sequence=taken.sequence, events=events, token=token, tokens=tokens)
+        return replace(_with_token(record, token), events=events)
 
     def _unseen(self, record: DeviceRecord) -> tuple[EventRecord, ...]:
         device = record.device
@@ -153,3 +154,9 @@ class EventFeeds:
     def _fit(self, device: DeviceId, values: dict[str, Value]) -> dict[str, Value]:
         fit = self._serving.program.devices[device].fit
         return values if fit is None else fit(values)
+
+
+def _with_token(record: DeviceRecord, token: str) -> DeviceRecord:
+    """Another event came."""
+    tokens = (*record.tokens, record.token)[-MOST_TOKENS:] if record.sequence else ()
+    return replace(record, sequence=record.sequence + 1, token=token, tokens=tokens)
