@@ -32,9 +32,9 @@ RESEND_S = 1.0
 
 
 class Asking(Assembly):
-    """Letters to the group `bench` end here, where those to a group that this node serves would go on. What is
-    heard is told as an effect of that step: after all that the step has written, as a routine's leader would
-    answer it."""
+    """Letters to the group `bench` end here, where those to a group that this node serves would go on. What
+    is heard is told as an effect of that step: after all that the step has written, as a routine's leader
+    would answer it."""
 
     waiting: dict[str, asyncio.Future[None]]
 
