@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from staging import CALM, HOP_MS, KITCHEN, Stage, commits, lights, sends
 
 from comesh.core.effects import Answered, CommitKnown, Committed, Effect, Observation, Persist
+from comesh.core.group import leadership
 from comesh.core.group_messages import Lettered, Ready, Update
 from comesh.core.ids import NodeId
 from comesh.core.journal import Appended
@@ -166,4 +168,16 @@ def test_a_late_letter_speaks_of_what_came_with_it_only() -> None:
     stage.fire("evening", "after", "n2")
     stage.run(5)
     assert asked.answer("after").run is not None
+    asked.end()
+
+
+def test_what_waits_with_a_letter_goes_with_the_next_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leadership, "MOST_IN_FLIGHT", 1)
+    asked = Asked(Stage(lights("evening", "lamp"), lights("night", "fan")))
+    asked.fire()
+    asked.stage.run(0.001)
+    asked.stage.fire("night", "other", node="n3")
+    asked.stage.run(1)
+    times = [at - asked.began_ms for at, _, told in asked.seen if isinstance(told, Answered)]
+    assert times == [2 * HOP_MS, 4 * HOP_MS], "n2 is the nearest, and n3 waits for the letter"
     asked.end()

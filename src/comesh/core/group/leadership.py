@@ -326,7 +326,7 @@ class Leadership:
         self._acked_sent_ms[rank] = max(self._acked_sent_ms.get(rank, float("-inf")), sent_ms)
         self._renew_lease(step)
         self._count(step)
-        if rank in self._nearest.ranks:
+        if rank in self._nearest.ranks or rank in self._letters:
             self._send_if_free(rank, step)
 
     def _choose_nearest(self, step: Step, number: int = 0) -> None:
