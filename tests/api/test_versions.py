@@ -1,10 +1,15 @@
 """Versions of the document over HTTP: listed, read, compared, applied once, refused with the reason."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
+import msgspec
 import pytest
+from one_node import ALONE, one_node
 from real_mesh import MESH, Asked, asked_mesh, wait_for
 
+from comesh.runtime.applying import MOST_READ
 from comesh.runtime.documents import Chain
 
 MORE = MESH.replace("routines:\n", "routines:\n  extra: {do: [{device: d4, command: set, argument: true}]}\n")
@@ -65,3 +70,20 @@ def test_what_cannot_be_applied_is_refused_with_the_reason(changed: Asked) -> No
     for version in ("9", "0", "x"):
         assert operator.get(f"/api/v1/versions/{version}").status_code == 404
     assert operator.post("/api/v1/versions", json={"text": MORE}).status_code == 400
+
+
+def test_who_may_only_look_cannot_have_a_node_read_documents_without_end(tmp_path: Path) -> None:
+    """Reading documents takes the processor from what keeps leases."""
+
+    async def flood() -> None:
+        async with one_node(tmp_path) as node:
+            long = ALONE + "".join(f"  r{n}: {{do: [{{device: lamp, command: set}}]}}\n" for n in range(500))
+            body = msgspec.json.encode({"text": long})
+            asked = [node.say(node.request("POST", "/api/v1/preview", body)) for _ in range(4 * MOST_READ)]
+            answers = [answer.split()[1] for answer in await asyncio.gather(*asked)]
+            assert set(answers) == {b"200", b"503"}
+            assert answers.count(b"200") >= MOST_READ
+            body = msgspec.json.encode({"text": ALONE})
+            assert b" 200 " in (await node.say(node.request("POST", "/api/v1/preview", body)))[:20]
+
+    asyncio.run(flood())

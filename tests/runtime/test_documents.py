@@ -1,7 +1,11 @@
 """What a node begins with: whose a data directory is, and the chain of documents in it."""
 
+import base64
+import lzma
+import resource
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from comesh.core.ids import NodeId
@@ -80,3 +84,35 @@ def test_versions_are_planned_one_upon_the_other() -> None:
     assert programs[1].node_since == {"n1": 1, "n2": 2}
     with pytest.raises(DocumentError, match="version 2 of the deployment: "):
         Chain({1: FIRST, 2: "nodes: 1\n"}).programs()
+
+
+def test_what_does_not_fit_the_disk_is_not_there_in_part(tmp_path: Path) -> None:
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(SECOND) - 1, most[1]))
+    try:
+        with pytest.raises(DocumentError, match=r"cannot be written .*: make room"):
+            Chain({1: FIRST, 2: SECOND}).write(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert [path.name for path in tmp_path.iterdir()] == ["deployment-1.yaml"]
+    kept = Chain.read(tmp_path)
+    assert kept is not None
+    assert kept.texts == {1: FIRST}
+
+
+def test_nothing_of_a_longer_chain_stays_behind_a_shorter_one(tmp_path: Path) -> None:
+    Chain({1: SECOND, 2: FIRST, 3: SECOND, 4: FIRST}).write(tmp_path)
+    Chain({1: FIRST, 2: SECOND}).write(tmp_path)
+    kept = Chain.read(tmp_path)
+    assert kept is not None
+    assert kept.texts == {1: FIRST, 2: SECOND}
+
+
+def test_a_chain_is_not_unpacked_where_a_document_is_wanted() -> None:
+    """A few bytes from anybody with a token would become hundreds of megabytes."""
+    packed = lzma.compress(msgspec.msgpack.encode([FIRST + "#" * 10_000_000]))
+    text = "comesh chain 1\n" + base64.b64encode(packed).decode()
+    with pytest.raises(ValueError, match="this is a chain, which only `comesh node` takes: give a document"):
+        Compiler()(text, 2, None)
+    with pytest.raises(DocumentError, match="this is a chain"):
+        Compiler().deployment(text)

@@ -29,7 +29,7 @@ from comesh.runtime.applying import (
 )
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.operations import WAIT_S
-from comesh.runtime.reading import UnknownError
+from comesh.runtime.reading import NotReachedError, UnknownError
 
 MOST_TEXT_BYTES: Final = 2 * MAX_BYTES + 4096
 """Of a body with a document in it, each of its characters in two at most."""
@@ -143,7 +143,10 @@ class Changing:
 
     async def preview(self, request: Request) -> Preview:
         wish = _decoded(await read_body(request, MOST_TEXT_BYTES), PreviewWish)
-        return await self._assembly.inquiries.applying.preview(wish.text)
+        try:
+            return await self._assembly.inquiries.applying.preview(wish.text)
+        except NotReachedError as wrong:
+            raise RefusedError(503, str(wrong), headers=SOON) from None
 
     async def apply(self, request: Request) -> ApplyAnswer:
         wish = _decoded(await read_body(request, MOST_TEXT_BYTES), ApplyWish)

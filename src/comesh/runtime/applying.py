@@ -21,7 +21,7 @@ from comesh.core.work_messages import Reach, Remember
 from comesh.deployment.changes import Change, changes, consequences
 from comesh.runtime.documents import Compiler
 from comesh.runtime.operations import WAIT_S
-from comesh.runtime.reading import UnknownError, unknown
+from comesh.runtime.reading import NotReachedError, UnknownError, unknown
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -35,6 +35,8 @@ RECOVER_S: Final = 30.0
 LEARN_S: Final = 5.0
 """How long a node that had a version applied waits to have it itself."""
 LOOK_S: Final = 0.05
+MOST_READ: Final = 4
+"""Documents that wait to be compared: each takes the processor from the node for a while."""
 
 
 class VersionSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +115,8 @@ class Applying:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
         self._reaching: dict[GroupId, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._compared: set[asyncio.Task[Preview]] = set()
 
     async def answer(self, asked: Mapping[str, Any]) -> object:
         """A question of the control socket or of HTTP. UnknownError, ValueError: what is wrong."""
@@ -207,15 +211,26 @@ class Applying:
         return groups.versions.newest
 
     async def preview(self, text: str) -> Preview:
-        """Computed beside the loop: reading a document takes longer than a lease may wait for."""
-        return await asyncio.to_thread(_preview, self._assembly.compiler, self._newest, text)
+        """NotReachedError: too many others want that now."""
+        if len(self._compared) >= MOST_READ:
+            raise NotReachedError(f"{MOST_READ} documents are being compared here already; ask again")
+        task = asyncio.create_task(self._compare(text))
+        self._compared.add(task)
+        task.add_done_callback(self._compared.discard)
+        return await asyncio.shield(task)  # a thread cannot be stopped: its place is taken until it ends
+
+    async def _compare(self, text: str) -> Preview:
+        """Beside the loop, for reading a document takes longer than a lease may wait for; and one at a time,
+        for many threads would leave the loop little of the processor."""
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(_preview, self._assembly.compiler, self._newest, text)
 
     async def apply(self, base: int, text: str, *, request: str, by: str, why: str) -> ApplyDone:
         newest = self._newest
         if not 0 < base <= MOST_VERSION:
             raise ValueError(f"there is no version {base} that something could follow")
         if base == newest.version:
-            preview = await self.preview(text)
+            preview = await self._compare(text)
             if preview.problems:
                 why_not = "the document cannot be used"
                 return ApplyDone(request=request, version=None, why_not=why_not, problems=preview.problems)

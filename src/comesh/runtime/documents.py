@@ -10,9 +10,10 @@ by: a changed file is told, and does nothing; but a longer chain is taken.
 
 import base64
 import lzma
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,10 @@ from comesh.runtime.options import OWNER
 
 FIRST_LINE: Final = "comesh chain 1"
 """How the file of a chain begins; the number is that of its format."""
+CHAIN: Final = "comesh chain "
 LINE: Final = 100
+PRESET: Final = 1
+"""How hard a chain is pressed: more takes eight times as long, in the loop of a node, and gains little."""
 MOST_CHAIN_BYTES: Final = 256 * 1024 * 1024
 """Of all texts of a chain together."""
 KEPT_READ: Final = 4
@@ -82,7 +86,7 @@ class Chain:
 
     def dump(self) -> str:
         """All of it as one text, which `comesh node` takes in the place of a document."""
-        packed = lzma.compress(msgspec.msgpack.encode(list(self.texts.values())))
+        packed = lzma.compress(msgspec.msgpack.encode(list(self.texts.values())), preset=PRESET)
         data = base64.b64encode(packed).decode()
         lines = (data[at : at + LINE] for at in range(0, len(data), LINE))
         return "\n".join([FIRST_LINE, *lines, ""])
@@ -90,7 +94,7 @@ class Chain:
     @staticmethod
     def load(text: str, file: str) -> "Chain":
         """Of a chain's text; any other one is a document, and a chain of one."""
-        if not text.startswith("comesh chain "):
+        if not text.startswith(CHAIN):
             return Chain({1: text})
         first, _, body = text.partition("\n")
         if first.strip() != FIRST_LINE:
@@ -111,18 +115,24 @@ class Chain:
     # -- a data directory --------------------------------------------------------------------------------
 
     def write(self, data: Path) -> None:
-        """What is not there yet; the newest last, so that what is there is always a chain."""
-        for version, text in self.texts.items():
-            kept = kept_document(data, version)
-            if kept.is_file() and _read(kept) == text:
-                continue
-            try:
-                kept.write_text(text)
-            except OSError as wrong:
-                raise DocumentError(
-                    f"{kept} cannot be written ({wrong.strerror or wrong}): make room, let this user write "
-                    f"to {data}, or choose another place with --data"
-                ) from wrong
+        """What is not there yet, each file whole or not at all; the newest last, and what another chain left
+        beyond it goes first, so that what is there is always a chain."""
+        later = [kept_document(data, version) for version in self._kept_after(data)]
+        try:
+            for path in reversed(later):
+                path.unlink()
+            for version, text in self.texts.items():
+                path = kept_document(data, version)
+                if not path.is_file() or _read(path) != text:
+                    _write(path, text)
+        except OSError as wrong:
+            raise DocumentError(
+                f"{wrong.filename or data} cannot be written ({wrong.strerror or wrong}): make room, let "
+                f"this user write to {data}, or choose another place with --data"
+            ) from wrong
+
+    def _kept_after(self, data: Path) -> Iterator[int]:
+        return takewhile(lambda version: kept_document(data, version).is_file(), count(self.newest + 1))
 
     @staticmethod
     def read(data: Path) -> "Chain | None":
@@ -147,6 +157,10 @@ class Compiler:
         """DocumentError: it is none."""
         known = self._read.get(text)
         if known is None:
+            if text.startswith(CHAIN):
+                raise DocumentError(
+                    f"{file}: this is a chain, which only `comesh node` takes: give a document"
+                )
             known = parsed(text, file)
             self._read = dict([*self._read.items(), (text, known)][-KEPT_READ:])
         return known
@@ -221,7 +235,7 @@ def first_chain(file: Path, data: Path, name: NodeId, compiler: Compiler) -> tup
 
 def tell_other_document(file: Path, text: str, known: Mapping[int, str], log: Log) -> None:
     """The file of a node that began long ago says something that the mesh never ran by."""
-    if text and text not in known.values() and not text.startswith("comesh chain "):
+    if text and text not in known.values() and not text.startswith(CHAIN):
         log.warn(
             f"{file} is not what this mesh runs by: the file is not used. Have the mesh run by it with: "
             f"comesh apply {file}"
@@ -235,6 +249,20 @@ def parsed(text: str, file: str) -> Deployment:
     if outcome.deployment is None:
         raise DocumentError("\n".join(map(str, outcome.errors)))
     return outcome.deployment
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file or nothing."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
 
 
 def _read(file: Path) -> str:
