@@ -9,9 +9,13 @@ from comesh.sim.swarm import Verdict
 ONCE_BROKEN = {
     11: "who was removed while nobody reached it ran on for ever",
     37: "a command went on to another leader after the pause of its routine",
+    147: "one entry ended several runs, and its leader did not live to tell it",
+    152: "a command was let go by the commit that also paused its routine",
     157: "who was removed while it led a group could not hand off, for nobody answered its probes",
+    181: "a handoff that waited for commands to land waited for ever",
     189: "the end of a command by hand was not told, for its leader was handing off",
     296: "a pause dropped what waited, and its leader did not live to tell it",
+    5107: "a version that a lone leader could not write was learned by all others",
 }
 
 

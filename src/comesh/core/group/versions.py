@@ -91,13 +91,17 @@ class Deployments:
         serving = self._serving
         record = serving.get("document", DocumentRecord)
         if record is not None and record.request == body.request:
-            serving.answer(letter, sender, Applied(body.request, record.version))
+            same = record.text == body.text
+            why = "" if same else f"the request id is that of version {record.version}; take another one"
+            serving.answer(letter, sender, Applied(body.request, record.version, why))
             return
         current = self._current
         if body.base != current:
             why = f"it builds on version {body.base}, but the deployment is at {current}: start from that one"
             serving.answer(letter, sender, Applied(body.request, current, why))
             return
+        if self._versions.newest.version < current:
+            return  # that one is about to be learned; who asks asks again
         try:
             self._versions.compile(body.text, current + 1)
         except ValueError as wrong:
@@ -113,11 +117,18 @@ class Deployments:
         serving.answer(letter, sender, Applied(body.request, current + 1))
 
     def _announce(self, record: DocumentRecord) -> None:
-        surroundings = self._serving.surroundings
-        self._serving.then(lambda step: surroundings.learn_document(record.version, record.text, step))
+        serving = self._serving
+        if serving.config.quorum > 1:
+            serving.then(lambda step: serving.surroundings.learn_document(record.version, record.text, step))
+        else:
+            # Alone, it is committed in the step that writes it. Were that to fail, nothing of it happened,
+            # and nobody may have learned it: a later step looks.
+            serving.then(lambda step: serving.set_timer("deployment", "learn", "", 0.0, step))
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None:
-        pass
+        record = self._serving.get("document", DocumentRecord)
+        if record is not None:
+            self._serving.surroundings.learn_document(record.version, record.text, step)
 
     def on_answer(self, event: DeviceAnswered, step: Step) -> None:
         pass

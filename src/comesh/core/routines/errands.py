@@ -13,7 +13,7 @@ import msgspec
 from comesh.core.group.serving import Serving
 from comesh.core.ids import GroupId
 from comesh.core.step import Step
-from comesh.core.work_messages import Work
+from comesh.core.work_messages import Command, Work
 
 PART = "routines"
 """The name of this part in the timers of a group."""
@@ -57,7 +57,7 @@ class Errands:
             if known is None:
                 interval_ms = self._serving.settings.request_resend_ms
                 after[errand.key] = _Open(errand, step.now_ms + self._jittered(interval_ms), interval_ms)
-                self._serving.mail(errand.to, errand.body)
+                self._say(owner, errand)
                 fresh.append(errand)
             else:
                 known.errand = errand
@@ -73,7 +73,7 @@ class Errands:
         for known in self._open.get(owner, {}).values():
             if known.due_ms <= step.now_ms:
                 most_ms = self._serving.settings.most_request_resend_ms
-                self._repeat(known, min(2.0 * known.interval_ms, most_ms), step)
+                self._repeat(owner, known, min(2.0 * known.interval_ms, most_ms), step)
         self._set_timer(owner, step)
 
     def on_reached(self, group: GroupId, step: Step) -> None:
@@ -82,13 +82,24 @@ class Errands:
         for owner, of_owner in self._open.items():
             for known in of_owner.values():
                 if known.errand.to == group and known.interval_ms > first_ms:
-                    self._repeat(known, first_ms, step)
+                    self._repeat(owner, known, first_ms, step)
             self._set_timer(owner, step)
 
-    def _repeat(self, known: _Open, interval_ms: float, step: Step) -> None:
+    def _say(self, owner: str, errand: Errand) -> None:
+        """A command that is wanted no more when it may be said, for its run was stopped, is not."""
+        if isinstance(errand.body, Command):
+            self._serving.mail(errand.to, errand.body, lambda: self._is_wanted(owner, errand))
+        else:
+            self._serving.mail(errand.to, errand.body)
+
+    def _is_wanted(self, owner: str, errand: Errand) -> bool:
+        known = self._open.get(owner, {}).get(errand.key)
+        return known is not None and known.errand.body == errand.body
+
+    def _repeat(self, owner: str, known: _Open, interval_ms: float, step: Step) -> None:
         known.interval_ms = interval_ms
         known.due_ms = step.now_ms + self._jittered(interval_ms)
-        self._serving.mail(known.errand.to, known.errand.body)
+        self._say(owner, known.errand)
 
     def _jittered(self, interval_ms: float) -> float:
         return interval_ms * self._serving.draws.between(1.0 - JITTER, 1.0 + JITTER)
