@@ -1,11 +1,16 @@
 """Orders to real nodes over HTTP: pause, maintenance, commands by hand, broken locks, and the audit log."""
 
+import asyncio
 import json
 import uuid
+from pathlib import Path
 
 import httpx
 import pytest
+from one_node import one_node
 from real_mesh import Asked, wait_for
+
+from comesh.runtime.operations import IN_USE, Done
 
 ORDERS = (
     ("/api/v1/pause", {}),
@@ -147,3 +152,24 @@ def test_the_log_of_what_is_refused_stays_empty(asked: Asked) -> None:
     request = uuid.uuid4().hex
     asked.client().post("/api/v1/devices/d3/unlock", json={"request": request})
     assert request not in json.dumps(asked.client().get("/api/v1/audit?limit=500").json())
+
+
+def test_orders_with_one_request_id_do_not_take_each_others_answers(tmp_path: Path) -> None:
+    async def both() -> None:
+        async with one_node(tmp_path) as node:
+            orders = node.assembly.inquiries.operations
+            pause = {"ask": "pause", "routine": "light", "request": "mine"}
+            unlock = {"ask": "unlock", "device": "lamp", "request": "mine"}
+            said = await asyncio.gather(orders.answer(pause), orders.answer(unlock), orders.answer(pause))
+            assert [one.why_not for one in said if isinstance(one, Done)] == ["", IN_USE, ""]
+            later = await orders.answer({**unlock, "request": "another"})
+            assert isinstance(later, Done)
+            assert later.why_not == "nobody holds lamp"
+
+    asyncio.run(both())
+
+
+def test_only_the_lock_of_the_run_that_is_meant_is_broken(asked: Asked) -> None:
+    refused = asked.client("n2").post("/api/v1/devices/d1/unlock", json={"run": "light#1:0.0:9"})
+    assert refused.status_code == 409
+    assert refused.json()["error"] == "nobody holds d1"

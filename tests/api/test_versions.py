@@ -34,6 +34,9 @@ def test_a_version_is_compared_applied_once_and_worked_by(changed: Asked) -> Non
     assert operator.post("/api/v1/versions", json=wish).json() == {"request": "a-1", "version": 2}
     again = changed.client("n3").post("/api/v1/versions", json=wish)
     assert again.json() == {"request": "a-1", "version": 2}, "the same request is applied once"
+    other = operator.post("/api/v1/versions", json={**wish, "text": MESH})
+    assert other.status_code == 409, "another document with that id is not"
+    assert "the request id is that of version 2" in other.json()["error"]
 
     def all_follow() -> bool:
         return all(one["version"] == 2 for one in viewer.get("/api/v1/groups").json()["groups"])

@@ -305,6 +305,16 @@ def test_a_request_is_carried_out_once() -> None:
     mesh.end()
 
 
+def test_another_order_with_the_same_request_is_refused() -> None:
+    """Else who orders it would be told that it is done."""
+    mesh = Orders(lights("evening", "lamp"))
+    assert mesh.ordered(KITCHEN, Pause(RoutineId("evening")), request="mine").why_not == ""
+    refused = mesh.ordered(KITCHEN, Resume(RoutineId("evening")), request="mine", node="n5").why_not
+    assert "take another one. It was: pause evening" in refused
+    assert [one.what for one in mesh.audit(KITCHEN)] == ["pause evening"]
+    mesh.end()
+
+
 def test_one_command_by_hand_at_a_time() -> None:
     mesh = Orders(lights("evening", "lamp"))
     slow = SetDevice(LAMP, "fade", True, 4000.0, True, {"on": True})
@@ -379,7 +389,7 @@ def test_the_lock_of_another_holder_is_not_broken() -> None:
     assert record.hold is not None
     held = record.hold.run
     other = RunId(held.routine, held.birth, type(held.stamp)(held.stamp.config, held.stamp.ballot, 99_999))
-    assert "is held by" in mesh.ordered(HALL, BreakLock(LAMP, other)).why_not
+    assert "is held by" in mesh.ordered(HALL, BreakLock(LAMP, str(other))).why_not
     mesh.end()
 
 

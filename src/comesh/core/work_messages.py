@@ -245,8 +245,8 @@ class BreakLock(_Wish, frozen=True, tag=5):
     """The run that holds the device is stopped first; it is granted to others once that is known."""
 
     device: DeviceId
-    run: RunId | None = None
-    """The holder that is meant; None: whoever it is."""
+    run: str | None = None
+    """The holder that is meant, as people are told it; None: whoever it is."""
 
 
 class SetDevice(_Wish, frozen=True, tag=6):

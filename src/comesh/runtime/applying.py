@@ -304,18 +304,25 @@ class Applying:
         if not seen.role:
             why = f"{assembly.node.id} has no seat in {group}: ask one of {', '.join(seen.members)}"
             return Recovered(group=group, why_not=why)
-        living = {*assembly.node.membership.living, assembly.node.id}
-        if sum(node in living for node in seen.members) > len(seen.members) // 2:
+        if self._quorum_lives(group):
             why = f"a quorum of {group} lives ({', '.join(seen.members)}): it needs no recovery"
             return Recovered(group=group, why_not=why)
         assembly.log.warn(f"{group}: {by} has {assembly.node.id} go on alone")
         # Whoever led it gives up first, if that was this node.
         if await self._becomes(lambda: self._leader(group) is None, RECOVER_S):
+            if self._quorum_lives(group):
+                why = f"a quorum of {group} is back meanwhile: it needs no recovery"
+                return Recovered(group=group, why_not=why)
             assembly.host.give(RecoverAsked(group=group, by=by))
             if await self._becomes(lambda: self._leader(group) is not None, RECOVER_S):
                 return await self._remember(group, by)
         why = f"{group} is not served after {RECOVER_S:.0f} s; the log of {assembly.node.id} may say why"
         return Recovered(group=group, why_not=why)
+
+    def _quorum_lives(self, group: GroupId) -> bool:
+        living = {*self._assembly.node.membership.living, self._assembly.node.id}
+        members = self._assembly.inquiries.entities.directory()[group].members
+        return sum(node in living for node in members) > len(members) // 2
 
     def _leader(self, group: GroupId) -> NodeId | None:
         return self._assembly.inquiries.entities.directory()[group].leader

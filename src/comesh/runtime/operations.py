@@ -13,6 +13,7 @@ import msgspec
 
 from comesh.core.effects import Answered
 from comesh.core.events import ApplyAsked, FireAsked, OrderAsked
+from comesh.core.group.post import MOST_REQUESTS
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.values import Value
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 WAIT_S: Final = 35.0
 """How long a person waits for the answer of a group."""
 ASKS: Final = ("pause", "resume", "maintain", "set", "unlock")
+MOST_AT_ONCE: Final = MOST_REQUESTS // 2
+"""Groups that one order to all asks at once: the core takes no more requests than it has places for."""
+IN_USE: Final = "the request id is in use for another order that waits here; take another one"
 AUDIT: Final = "audit"
 """The question to another node for the logs of the groups that it serves."""
 
@@ -60,6 +64,8 @@ class Operations:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
         self._requests = 0
+        self._open: dict[str, Request] = {}
+        """What waits for an answer, by its request id: two must not take each other's."""
 
     # -- questions of people -----------------------------------------------------------------------------
 
@@ -101,13 +107,8 @@ class Operations:
     async def _unlock(self, device: DeviceId, run: object, request: str, by: str) -> Done:
         """run: the holder that is meant, as people write it; None: whoever it is."""
         group = self._group_of("device", device)
-        if isinstance(run, str):
-            known = await self._assembly.inquiries.reading.device(device)
-            holder = None if known.state is None else known.state.holder
-            if holder != run:
-                why = f"{device} is held by {holder}" if holder else f"nobody holds {device}"
-                return Done(request=request, why_not=why)
-        return await self.order(group, BreakLock(device), request, by)
+        wish = BreakLock(device, run if isinstance(run, str) else None)
+        return await self.order(group, wish, request, by)
 
     def _group_of(self, kind: str, name: str) -> GroupId:
         names = self._assembly.inquiries.entities.names(kind)
@@ -129,9 +130,15 @@ class Operations:
         return Done(request=request, run=None if told.run is None else str(told.run), why_not=told.why_not)
 
     async def _order_all(self, wish: Wish, request: str, by: str) -> Done:
-        groups = [one for one in self._assembly.inquiries.entities.names("group") if one != DEPLOYMENT]
-        orders = (self.order(GroupId(one), wish, f"{request}/{one}", by) for one in groups)
-        done = dict(zip(map(GroupId, groups), await asyncio.gather(*orders), strict=True))
+        names = self._assembly.inquiries.entities.names("group")
+        groups = [GroupId(one) for one in names if one != DEPLOYMENT]
+        at_once = asyncio.Semaphore(MOST_AT_ONCE)
+
+        async def one_order(group: GroupId) -> Done:
+            async with at_once:
+                return await self.order(group, wish, f"{request}/{group}", by)
+
+        done = dict(zip(groups, await asyncio.gather(*map(one_order, groups)), strict=True))
         failed = {group: one.why_not for group, one in done.items() if one.why_not}
         why_not = f"{len(failed)} of {len(groups)} groups did not" if failed else ""
         unanswered = any(one.unanswered for one in done.values())
@@ -141,6 +148,9 @@ class Operations:
 
     async def ask(self, event: Request, within_s: float = WAIT_S) -> Answered | None:
         """Give the core a person's request, and wait for its answer; None: there was none in time."""
+        open_now = self._open.setdefault(event.request, event)
+        if msgspec.structs.replace(open_now, by=event.by) != event:
+            return Answered(event.request, None, None, IN_USE)
         answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
 
         def take(told: Answered) -> None:
@@ -158,6 +168,7 @@ class Operations:
             waiting.remove(take)
             if not waiting:
                 self._assembly.view.answers.pop(event.request, None)
+                self._open.pop(event.request, None)
 
     # -- the log -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 Rules:
 - an order is committed together with its entry in the audit log, and answered after that;
+- the same request id is the same order: another one with it is refused;
 - what is refused changes nothing and is not in the log. It is answered after a commit, too: perhaps another
   leads by now, and knows better;
 - a routine that is paused fires for nobody, and what it still ran or had waiting ends with the reason. A
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.orders.audit import remember, remembered
+from comesh.core.orders.audit import MOST_WHAT, remember, remembered
 from comesh.core.orders.standing import ALL, longest_command_ms, maintained, standing
 from comesh.core.records import Kind, Standing, standing_key
 from comesh.core.stamps import RunId
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from comesh.core.devices.part import Devices
     from comesh.core.routines.part import Routines
 
+MOST_NAMED: Final = 100
+"""Characters of a run that somebody named."""
+USED: Final = "the request id was used for another order; take another one. It was"
 PAUSED: Final = "paused"
 """The notice that all is paused: by whom, or nobody any more."""
 
@@ -91,6 +95,8 @@ class Orders:
         run, why_not = (None, "") if known is None else (known.run, "")
         if known is None:
             run, why_not = self._carry_out(order, step)
+        elif known.what != _words(order)[:MOST_WHAT]:
+            run, why_not = None, f"{USED}: {known.what}, by {known.by}"
         if why_not:
             self._serving.prove()
         elif known is None:
@@ -171,8 +177,8 @@ class Orders:
         holder = None if self._devices is None else self._devices.holder(wish.device)
         if self._devices is None or holder is None:
             return f"nobody holds {wish.device}"
-        if wish.run is not None and wish.run != holder:
-            return f"{wish.device} is held by {holder}, and not by {wish.run}"
+        if wish.run is not None and wish.run != str(holder):
+            return f"{wish.device} is held by {holder}, and not by {wish.run[:MOST_NAMED]}"
         self._serving.put(Standing(Kind.BREAKING, wish.device, order.by, step.wall_ms, holder))
         self._devices.break_lock(wish.device, step)
         return ""
