@@ -6,11 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from one_node import one_node
+from one_node import one_node, until
 
 from comesh.core.effects import NoticeLearned
 from comesh.runtime.credentials import Authority
-from comesh.runtime.revocation import sign
+from comesh.runtime.inquiries import Said, _decoded
+from comesh.runtime.revocation import FILE, sign
 from comesh.runtime.spreading import ASK, KEY, MOST_WANTED, TELL
 
 
@@ -25,8 +26,11 @@ def test_lists_are_given_to_who_has_older_ones_and_posted_for_all(tmp_path: Path
             assert notice is not None
             assert notice.version == made.number
             assert msgspec.msgpack.decode(spreading.answer_peer(ASK, "{}") or b"") == [made.der]
-            has = msgspec.json.encode({made.authority: made.number}).decode()
+            has = msgspec.json.encode({made.authority: made.rank}).decode()
             assert msgspec.msgpack.decode(spreading.answer_peer(ASK, has) or b"") == []
+            # Two copies of the authority's files make two lists of one number: all nodes take the same one.
+            smaller = msgspec.json.encode({made.authority: (made.number, 0, "")}).decode()
+            assert msgspec.msgpack.decode(spreading.answer_peer(ASK, smaller) or b"") == [made.der]
 
     asyncio.run(story())
 
@@ -75,3 +79,22 @@ def test_notices_of_lists_that_nobody_has_are_bounded(tmp_path: Path) -> None:
             assert len(node.assembly.spreading._wanted) == MOST_WANTED
 
     asyncio.run(story())
+
+
+def test_a_node_that_cannot_look_after_its_files_any_more_says_so(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+
+            def breaks() -> None:
+                raise RuntimeError("it broke")
+
+            node.assembly.trust.on_revoked.append(breaks)
+            (tmp_path / "keys" / FILE).write_bytes(sign(Authority.load(tmp_path / "keys"), None, [7]).pem())
+            await until(lambda: any("it broke" in what for what in node.assembly.trouble()))
+            assert "an error inside, please report it" in node.said()
+
+    asyncio.run(story())
+
+
+def test_nonsense_of_others_is_no_answer() -> None:
+    assert _decoded(b'[1,true,1,"\xff",""]', Said) is None

@@ -98,6 +98,11 @@ def test_what_the_authority_did_not_sign_is_not_taken(keys: Path, tmp_path: Path
         changed = bytearray(ours.der)
         changed[at] ^= 1
         assert verified(bytes(changed), authorities) is None
+    for at in range(len(ours.der)):
+        for other in {20, 35, 60} - {ours.der[at]}:  # also: numbers of extensions, an unknown version
+            changed = bytearray(ours.der)
+            changed[at] = other
+            assert verified(bytes(changed), authorities) is None
     with pytest.raises(CredentialsError, match="1000 certificates are revoked already"):
         sign(Authority.load(keys), None, range(1, MOST_REVOKED + 2))
     (keys / FILE).write_bytes(theirs.pem())
@@ -173,6 +178,14 @@ def test_how_many_fit_what_a_revoked_node_is_shown(keys: Path) -> None:
     whole = last_words(sign(authority, None, serials[:FIT_A_DATAGRAM]))
     assert 500 < len(whole) <= MOST_ALONE_BYTES
     assert len(last_words(sign(authority, None, serials))) < 100
+
+
+def test_what_is_kept_of_two_authorities_can_be_read_again(keys: Path) -> None:
+    former = sign(Authority.load(keys), None, range(1 << 158, (1 << 158) + MOST_REVOKED))
+    rotate_authority(keys)
+    newer = sign(Authority.load(keys), None, range(1 << 157, (1 << 157) + MOST_REVOKED))
+    (keys / FILE).write_bytes(former.pem() + newer.pem())
+    assert {one.authority for one in revoked_of(keys).lists} == {former.authority, newer.authority}
 
 
 def test_dates_of_a_list_are_not_looked_at(keys: Path) -> None:

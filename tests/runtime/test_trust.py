@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from comesh.core.ids import NodeId
-from comesh.runtime.credentials import Authority, read_certificate
-from comesh.runtime.keyring import finish, revoke, rotate, rotate_authority
+from comesh.runtime.credentials import Authority, as_pem, read_certificate
+from comesh.runtime.keyring import finish, revoke, rotate, rotate_authority, trusted
 from comesh.runtime.log import Log
 from comesh.runtime.revocation import FILE, read_lists, sign
 from comesh.runtime.trust import REFUSED_MS, REVOKED, UNTRUSTED, RevokedError, Trust
@@ -156,6 +156,26 @@ def test_an_authority_that_is_dropped_is_refused(node: Node) -> None:
     trust.look()
     assert trust.why_refused(former) == UNTRUSTED
     assert trust.why_refused(read_certificate(node.keys / "n2.crt", "")) == ""
+
+
+def test_an_authority_that_comes_back_brings_its_list_back(node: Node) -> None:
+    """A list that others told is in the data directory only."""
+    revoked = read_certificate(node.keys / "n2.crt", "")
+    trust, former = node.trust(), Authority.load(node.keys)
+    trust.take(sign(former, None, [revoked.serial_number]).der)
+    rotate_authority(node.keys)
+    rotate(node.keys, [ONE])
+    both = (node.keys / "authority.crt").read_bytes()
+    trust.look()
+    (node.keys / "authority.crt").write_bytes(as_pem(trusted(node.keys)[:1]))
+    trust.look()
+    assert trust.why_refused(revoked) == UNTRUSTED
+    told: list[bool] = []
+    trust.on_revoked.append(lambda: told.append(True))
+    (node.keys / "authority.crt").write_bytes(both)
+    trust.look()
+    assert trust.why_refused(revoked) == REVOKED
+    assert told == [True]
 
 
 def test_dates_are_told_ahead_with_what_to_do(node: Node) -> None:

@@ -163,10 +163,9 @@ class Applying:
         for node in dict.fromkeys(others):
             assert node is not None
             answer = (await self._assembly.questions.ask([node], "versions"))[node]
-            if answer is not None:
-                found = msgspec.json.decode(answer, type=tuple[VersionRecord, ...] | None)
-                if found is not None:
-                    return found
+            found = None if answer is None else _records(answer)
+            if found is not None:
+                return found
         return None
 
     async def versions(self) -> Versions:
@@ -339,6 +338,13 @@ class Applying:
         what = f"recover: {self._assembly.node.id} goes on alone"
         done = await operations.order(group, Remember(what), operations.new_request(), by)
         return Recovered(group=group, why_not=done.why_not)
+
+
+def _records(answer: bytes) -> tuple[VersionRecord, ...] | None:
+    try:
+        return msgspec.json.decode(answer, type=tuple[VersionRecord, ...] | None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _preview(compiler: Compiler, base: Program, text: str) -> Preview:

@@ -9,6 +9,7 @@ await assembly.close()
 import asyncio
 import os
 import secrets
+import traceback
 from typing import Final
 
 from comesh.core.effects import Observation
@@ -85,6 +86,7 @@ class Assembly:
         self.why_stopped = ""
         self.was_ready = False
         self._leaves = False
+        self._broken_chore = ""
         self.compiler = Compiler()
 
     async def open(self) -> None:
@@ -140,6 +142,8 @@ class Assembly:
             asyncio.create_task(self.spreading.look_after_files()),
             asyncio.create_task(self.spreading.ask_others()),
         ]
+        for chore in self._chores:
+            chore.add_done_callback(self._on_chore_ended)
 
     def _begin_with(self, found: Chain, own: Chain) -> Chain:
         """What the others run by, in the place of what this node was given."""
@@ -301,7 +305,8 @@ class Assembly:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
         keys = self.trust.trouble()
-        return tuple(filter(None, (self.host.journal_trouble, late, self.clock.trouble, *keys)))
+        own = (self.host.journal_trouble, self._broken_chore, late, self.clock.trouble)
+        return tuple(filter(None, (*own, *keys)))
 
     def _certain_wall_ms(self) -> float | None:
         """For dates of certificates; None: this node knows no time yet."""
@@ -341,6 +346,14 @@ class Assembly:
         if self._recorder is not None:
             line = DeviceActed(what) if isinstance(what, Acted) else DevicePressed(what)
             self._recorder.write(self.machine_clock.monotonic_us(), line)
+
+    def _on_chore_ended(self, chore: asyncio.Task[None]) -> None:
+        """None of them ends by itself. The node goes on without it, and says so."""
+        wrong = None if chore.cancelled() else chore.exception()
+        if wrong is not None:
+            why = f"{type(wrong).__name__}: {wrong}"
+            self._broken_chore = f"an error inside, please report it, and start this node again: {why}"
+            self.log.error(self._broken_chore + "\n" + "".join(traceback.format_exception(wrong)))
 
     # -- addresses and versions --------------------------------------------------------------------------
 

@@ -314,7 +314,7 @@ def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
     content = read_file(path, remedy)
     try:
         return tuple(x509.load_pem_x509_certificates(content))
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise CredentialsError(f"{path} is not a certificate; {remedy}") from None
 
 
@@ -359,7 +359,7 @@ def _read_pair(
 
 def read_key(path: Path, remedy: str) -> ec.EllipticCurvePrivateKey:
     content = read_file(path, remedy)
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if _mode(path) & (stat.S_IRWXG | stat.S_IRWXO):
         raise CredentialsError(f"{path} can be read by others; keep it to its owner with: chmod 600 {path}")
     try:
         key = serialization.load_pem_private_key(content, password=None)
@@ -370,15 +370,22 @@ def read_key(path: Path, remedy: str) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def read_file(path: Path, remedy: str) -> bytes:
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except OSError as problem:  # it is being replaced
+        raise CredentialsError(f"{path} cannot be read ({problem.strerror})") from None
+
+
+def read_file(path: Path, remedy: str, most_bytes: int = MOST_FILE_BYTES) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_FILE_BYTES + 1)
+            content = file.read(most_bytes + 1)
     except FileNotFoundError:
         raise CredentialsError(f"{path} is missing; {remedy}") from None
     except OSError as problem:
         raise CredentialsError(f"{path} cannot be read ({problem.strerror})") from None
-    if len(content) > MOST_FILE_BYTES:
+    if len(content) > most_bytes:
         raise CredentialsError(f"{path} is longer than any key or certificate; {remedy}")
     return content
 

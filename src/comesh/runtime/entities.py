@@ -211,5 +211,5 @@ def _decoded(answer: bytes | None, kind: type[_T]) -> _T | None:
     """None: no answer, or a node of another version says something else."""
     try:
         return None if answer is None else msgspec.json.decode(answer, type=kind)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -140,7 +140,7 @@ class Healths:
         took_ms = clock.monotonic_ms() - began_ms
         try:
             said = None if answer is None else msgspec.json.decode(answer, type=NodeHealth | None)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         if said is None or said.node != node:
             return None  # it is of a version that does not know the question

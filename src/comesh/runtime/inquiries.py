@@ -301,5 +301,5 @@ def _decoded(answer: bytes, kind: type[_T]) -> _T | None:
     """None: a node of another version says something else."""
     try:
         return msgspec.json.decode(answer, type=kind)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

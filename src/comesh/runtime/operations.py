@@ -207,7 +207,7 @@ def argument_of(
 def _decoded(answer: bytes | None) -> tuple[tuple[GroupId, ...], Logs] | None:
     try:
         return None if answer is None else msgspec.json.decode(answer, type=tuple[tuple[GroupId, ...], Logs])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

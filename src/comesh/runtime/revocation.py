@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -24,7 +24,22 @@ FILE: Final = "revoked.crl"
 MOST_REVOKED: Final = 1_000
 """Certificates on one list: it fits the file and one message."""
 MOST_LIST_BYTES: Final = 49_152
+MOST_FILE_BYTES: Final = 262_144
+"""Of a file with the lists of two authorities, as text."""
 MOST_NUMBER: Final = (1 << 63) - 1
+UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""What is raised for bytes that are no list, wherever they are wrong."""
+
+Rank = tuple[int, int, str]
+NO_RANK: Final[Rank] = (0, 0, "")
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class RevocationList:
         return sha256(self.der).hexdigest()[:32]
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def rank(self) -> Rank:
         """The greater one counts. Two lists with one number come of two copies of the authority's files."""
         return self.number, len(self.revoked), self.digest
 
@@ -105,7 +120,7 @@ def verified(der: bytes, authorities: Iterable[x509.Certificate]) -> RevocationL
         if signer is None or not 0 < number <= MOST_NUMBER or len(found) > MOST_REVOKED:
             return None
         revoked = {one.serial_number: one.revocation_date_utc for one in found}
-    except (ValueError, TypeError, x509.ExtensionNotFound, x509.UnsupportedGeneralNameType):
+    except UNREADABLE:
         return None
     return RevocationList(key_of(signer), number, revoked, der)
 
@@ -115,7 +130,7 @@ def _is_signed_by(found: x509.CertificateRevocationList, authority: x509.Certifi
         return found.issuer == authority.subject and found.is_signature_valid(
             _signing(authority.public_key())
         )
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, *UNREADABLE):
         return False
 
 
@@ -124,7 +139,7 @@ def read_lists(path: Path) -> list[bytes]:
     if not path.exists():
         return []
     remedy = "copy it again from where it was made"
-    content = read_file(path, remedy)
+    content = read_file(path, remedy, MOST_FILE_BYTES)
     end = b"-----END X509 CRL-----"
     try:
         return [
@@ -132,7 +147,7 @@ def read_lists(path: Path) -> list[bytes]:
             for part in content.split(end)
             if part.strip()
         ]
-    except ValueError:
+    except UNREADABLE:
         raise CredentialsError(f"{path} is not a list of revoked certificates; {remedy}") from None
 
 

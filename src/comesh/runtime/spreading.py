@@ -17,7 +17,7 @@ from comesh.core.effects import NoticeLearned, Observation
 from comesh.core.events import NoticePosted
 from comesh.core.ids import NodeId
 from comesh.runtime.questions import question
-from comesh.runtime.revocation import RevocationList
+from comesh.runtime.revocation import Rank, RevocationList
 from comesh.runtime.transport.frames import MOST_ALONE_BYTES
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ MOST_WANTED: Final = 64
 MOST_ASKED_ROUNDS: Final = 100
 """For one notice: then nobody who answers has it."""
 
-_Numbers = dict[str, int]
+_Ranks = dict[str, Rank]
+"""What a node has of each authority."""
 
 
 class Spreading:
@@ -80,12 +81,12 @@ class Spreading:
         return None
 
     def _newer(self, about: str) -> bytes:
-        """The lists that are newer than those with these numbers."""
+        """The lists that count more than those of these ranks."""
         try:
-            numbers = msgspec.json.decode(about, type=_Numbers)
+            ranks = msgspec.json.decode(about, type=_Ranks)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return b""
-        return msgspec.msgpack.encode([one.der for one in self._trust.newer_than(numbers)])
+        return msgspec.msgpack.encode([one.der for one in self._trust.newer_than(ranks)])
 
     def _on_told(self, about: str) -> None:
         """Another node refuses this one, and shows why."""
@@ -129,8 +130,8 @@ class Spreading:
         for _ in range(min(ASKED_AT_ONCE, len(others))):
             self._next = (self._next + 1) % len(others)
             asked.append(others[self._next])
-        numbers = {one.authority: one.number for one in self._trust.revocations.lists}
-        about = msgspec.json.encode(numbers).decode()
+        ranks: _Ranks = {one.authority: one.rank for one in self._trust.revocations.lists}
+        about = msgspec.json.encode(ranks).decode()
         asking = [self._assembly.questions.ask([node], ASK, about) for node in asked]
         for answers in asyncio.as_completed(asking):  # one that is gone must not delay the others
             for answer in filter(None, (await answers).values()):

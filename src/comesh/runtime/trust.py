@@ -9,7 +9,7 @@ what the node has. Of a peer that is refused the log tells now and then, the tro
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from comesh.runtime.credentials import (
     write_file,
 )
 from comesh.runtime.log import Log
-from comesh.runtime.revocation import FILE, RevocationList, Revocations, read_lists, verified
+from comesh.runtime.revocation import FILE, NO_RANK, Rank, RevocationList, Revocations, read_lists, verified
 
 REFUSED_MS: Final = 60_000.0
 """So long after its last try somebody who is refused is trouble."""
@@ -90,7 +90,7 @@ class Trust:
         stamp = _stamp(self._keys / FILE)
         if stamp != self._list_stamp:
             self._list_stamp = stamp
-            self._read_new_lists()
+            self._read_new_lists(self._keys / FILE)
         for note in self.credentials.notes():
             if note not in self._told_notes:
                 self._told_notes.add(note)
@@ -124,11 +124,13 @@ class Trust:
         if (found.certificate, found.authorities) != (former.certificate, former.authorities):
             for changed in self.on_credentials:
                 changed()
-            self._read_new_lists()  # of an authority that was not known before
+            # Of an authority that was not known before, or is known again.
+            self._read_new_lists(self._kept, self._keys / FILE)
 
-    def _read_new_lists(self) -> None:
+    def _read_new_lists(self, *paths: Path) -> None:
         known = self.revocations.lists
-        self._read_lists(self._keys / FILE)
+        for path in paths:
+            self._read_lists(path)
         if self.revocations.lists != known:
             self._on_lists()
 
@@ -191,8 +193,9 @@ class Trust:
         for changed in self.on_revoked:
             changed()
 
-    def newer_than(self, numbers: dict[str, int]) -> tuple[RevocationList, ...]:
-        return tuple(one for one in self.revocations.lists if one.number > numbers.get(one.authority, 0))
+    def newer_than(self, ranks: Mapping[str, Rank]) -> tuple[RevocationList, ...]:
+        lists = self.revocations.lists
+        return tuple(one for one in lists if one.rank > ranks.get(one.authority, NO_RANK))
 
     # -- ourselves ---------------------------------------------------------------------------------------
 
