@@ -10,6 +10,7 @@ from real_processes import comesh
 
 from comesh.runtime.bundle import Bundle
 from comesh.runtime.credentials import Credentials
+from comesh.runtime.documents import Chain
 from comesh.runtime.invitation import JoinToken
 
 DOCUMENT = """
@@ -127,6 +128,16 @@ def test_a_bundle_and_joining_with_it(tmp_path: Path) -> None:
     does("bundle", "n3", "--document", "floor.yaml", "-o", "n3.bundle", "--force")
     assert "exists already" in refuses("join", "n3.bundle", "--keys", str(there / "keys"))
     assert comesh("join", "n3.bundle", "--keys", there / "keys", "--force").code == 0
+
+
+def test_a_name_that_never_ran_joins_with_the_chain(tmp_path: Path) -> None:
+    first = Path("floor.yaml").read_text()
+    Path("chain").write_text(Chain({1: first, 2: first + "# a remark\n"}).dump())
+    does("bundle", "n3", "--document", "chain", "-o", "n3.bundle")
+    there = tmp_path / "there"
+    joined = comesh("join", "n3.bundle", "--first", "--keys", there / "keys", "--data", there / "data")
+    assert joined.code == 0, joined.stderr
+    assert "--init, the first time; later without --init" in joined.stdout
 
 
 def test_bundles_that_are_refused() -> None:

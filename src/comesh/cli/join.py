@@ -33,6 +33,14 @@ def join(
     ] = None,
     data: Annotated[Path, typer.Option(help="Where the node is to keep its journal.")] = Path("comesh-data"),
     keys: Annotated[Path, typer.Option(help="Where to put its keys.")] = DEFAULT_DIRECTORY,
+    first: Annotated[
+        bool,
+        typer.Option(
+            "--first",
+            help="This name never ran before, and the bundle has the chain of all versions: the node may "
+            "begin groups that come with it or after it.",
+        ),
+    ] = False,
     start: Annotated[bool, typer.Option("--start", help="Run the node at once.")] = False,
     force: Force = False,
 ) -> None:
@@ -52,12 +60,14 @@ def join(
         str(data),
         "--keys",
         str(keys),
+        *(["--init"] if first else []),
     ]
     out.print(f"this machine is {bundle.node}: wrote its keys to {keys}, and {document}")
     if start:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", *command])
-    out.print(f"start it with: {shlex.join(command)}")
+    once = ", the first time; later without --init" if first else ""
+    out.print(f"start it with: {shlex.join(command)}{once}")
     out.print(f"as a service:  comesh service {document} --name {bundle.node}")
 
 
