@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from comesh.api.invitations import MOST_WRONG
 from comesh.cli.main import app
 from comesh.runtime.credentials import Authority
 from comesh.runtime.invitation import MOST_SEALED_BYTES, JoinToken
+from comesh.runtime.keyring import replace_node
 
 FINGERPRINT = "ab" * 32
 runner = CliRunner()
@@ -143,6 +145,10 @@ def test_over_tls_with_the_node_s_own_certificate_which_is_renewed(
                 runner.invoke, app, [*invite, "--keys", str(tmp_path / "theirs")]
             )
             assert "shows a certificate that is not trusted here" in refused.stderr
+            copytree(tmp_path / "keys", tmp_path / "desk")
+            replace_node(tmp_path / "desk", "n1")
+            stolen = await asyncio.to_thread(runner.invoke, app, [*invite, "--keys", str(tmp_path / "desk")])
+            assert "shows a revoked certificate: it is told nothing" in stolen.stderr
             where = ("127.0.0.1", node.port)
             before = await asyncio.to_thread(ssl.get_server_certificate, where)
             Authority.load(tmp_path / "keys").issue("n1").write(tmp_path / "keys", "n1", force=True)

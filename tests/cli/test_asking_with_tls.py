@@ -4,12 +4,14 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from real_processes import Running, comesh, free_ports, wait_for
 
 from comesh.api.tokens import Role, create
 from comesh.runtime.credentials import Authority
+from comesh.runtime.keyring import revoke
 
 ALONE = """
 settings: {f: 0, lease: 500ms, membership_period: 300ms}
@@ -35,6 +37,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
     place = tmp_path_factory.mktemp("tls")
     Authority.create(place / "keys").issue("n1").write(place / "keys", "n1")
     Authority.create(place / "strange")
+    copytree(place / "keys", place / "desk")
+    revoke(place / "desk", ["n1"], [])
     (place / "token").write_text(create(place / "keys", "looks", Role.VIEWER, 1000.0 * time.time()))
     (place / "alone.yaml").write_text(ALONE % free_ports(1)[0])
     (place / "others.yaml").write_text(OTHERS)
@@ -77,6 +81,7 @@ def test_it_is_asked_by_its_address_and_by_its_name(alone: Alone, monkeypatch: p
     ("node", "keys", "says"),
     [
         ("https://127.0.0.1:PORT", "strange", "is not of this deployment: "),
+        ("https://127.0.0.1:PORT", "desk", "shows a revoked certificate: it is told nothing"),
         ("https://127.0.0.1:PORT", "none", "none/authority.crt is missing"),
         ("http://127.0.0.1:PORT", "keys", "broke the connection off"),
         ("n2", "keys", "is n1, not n2; is the address of n2 right in the document?"),

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from comesh.runtime.credentials import CredentialsError
 from comesh.runtime.options import is_loopback
+from comesh.runtime.revocation import is_revoked
 
 MOST_ANSWER_BYTES: Final = 2_000_000
 WITHIN_S: Final = 30.0
@@ -30,6 +32,8 @@ def post(
     connection = _connection(at, trusted, any_name=any_name, secret=bool(bearer))
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {bearer}"} if bearer else {})
     try:
+        connection.connect()
+        _refuse_revoked(at, connection.sock, trusted if any_name else None)
         connection.request("POST", path, msgspec.json.encode(body), headers)
         answer = connection.getresponse()
         content = answer.read(MOST_ANSWER_BYTES + 1)
@@ -49,6 +53,17 @@ def post(
         why = said.get("error", "") if isinstance(said, dict) else ""
         raise NoNodeError(f"{at} refuses ({answer.status}): {why}")
     return said
+
+
+def _refuse_revoked(at: str, sock: object, authority: Path | None) -> None:
+    """A node is known by any certificate of the authority, but for those that count no more."""
+    if authority is None or not isinstance(sock, ssl.SSLSocket):
+        return
+    try:
+        if is_revoked(authority.parent, sock.getpeercert(binary_form=True) or b""):
+            raise NoNodeError(f"{at} shows a revoked certificate: it is told nothing")
+    except CredentialsError as wrong:
+        raise NoNodeError(str(wrong)) from None
 
 
 def _connection(at: str, trusted: Path | None, *, any_name: bool, secret: bool) -> http.client.HTTPConnection:

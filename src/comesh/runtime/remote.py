@@ -1,7 +1,7 @@
 """Asks any node by its HTTP interface, with the questions that `client.Client` asks a node on this machine.
 
-A node is known by its certificate, which an authority of the deployment has signed; the token goes to no
-other. Beyond this machine only with TLS.
+A node is known by its certificate, which an authority of the deployment has signed, and which is not on the
+list of revoked ones beside the keys; the token goes to no other. Beyond this machine only with TLS.
 """
 
 import http.client
@@ -15,8 +15,10 @@ from urllib.parse import quote
 import msgspec
 
 from comesh.runtime.client import ANSWER_S, NoAnswerError, SaidNoError
+from comesh.runtime.credentials import CredentialsError
 from comesh.runtime.options import is_loopback
 from comesh.runtime.remote_orders import ORDERS, done, order_path
+from comesh.runtime.revocation import is_revoked
 
 TOKEN: Final = "COMESH_TOKEN"
 BASE: Final = "/api/v1"
@@ -174,7 +176,14 @@ class RemoteClient:
     def _check_node(self, connection: http.client.HTTPConnection) -> None:
         """Before the token is sent."""
         wanted = self._target.node
-        if wanted is None or not isinstance(connection.sock, ssl.SSLSocket):
+        if not isinstance(connection.sock, ssl.SSLSocket):
+            return
+        try:
+            if is_revoked(self._keys, connection.sock.getpeercert(binary_form=True) or b""):
+                raise NoAnswerError(f"{self._target} shows a revoked certificate: it is told nothing")
+        except CredentialsError as wrong:
+            raise NoAnswerError(str(wrong)) from None
+        if wanted is None:
             return
         shown: dict[str, Any] = dict(connection.sock.getpeercert() or {})
         found = [str(value) for kind, value in shown.get("subjectAltName", ()) if kind == "URI"]

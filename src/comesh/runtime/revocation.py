@@ -18,7 +18,14 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from comesh.runtime.credentials import Authority, CredentialsError, read_file, signer_of
+from comesh.runtime.credentials import (
+    AUTHORITY,
+    Authority,
+    CredentialsError,
+    read_certificates,
+    read_file,
+    signer_of,
+)
 
 FILE: Final = "revoked.crl"
 MOST_REVOKED: Final = 1_000
@@ -149,6 +156,16 @@ def read_lists(path: Path) -> list[bytes]:
         ]
     except UNREADABLE:
         raise CredentialsError(f"{path} is not a list of revoked certificates; {remedy}") from None
+
+
+def is_revoked(keys: Path, shown: bytes) -> bool:
+    """Whether a certificate that somebody shows is on a list beside these keys; lists of other authorities
+    say nothing. CredentialsError: the files cannot be read."""
+    authorities = read_certificates(keys / f"{AUTHORITY}.crt", "copy it from where it was made")
+    known = Revocations()
+    for one in filter(None, (verified(der, authorities) for der in read_lists(keys / FILE))):
+        known.take(one)
+    return known.since(x509.load_der_x509_certificate(shown), authorities) is not None
 
 
 class Revocations:
