@@ -136,8 +136,10 @@ def test_over_tls_with_the_node_s_own_certificate_which_is_renewed(
             made = await asyncio.to_thread(runner.invoke, app, [*invite, "--keys", keys])
             assert made.exit_code == 0, made.stderr
             monkeypatch.chdir(tmp_path)
-            join = ["join", made.stdout.strip(), "--at", at, "--keys", "there"]
-            joined = await asyncio.to_thread(runner.invoke, app, join)
+            join = ["join", "-", "--at", at, "--keys", "there"]
+            wrong = await asyncio.to_thread(runner.invoke, app, join, "shed.bundle")
+            assert "this is no token" in wrong.stderr
+            joined = await asyncio.to_thread(runner.invoke, app, join, made.stdout)
             assert joined.exit_code == 0, joined.stderr
             assert (tmp_path / "there" / "n1.key").read_bytes() == (tmp_path / "keys" / "n1.key").read_bytes()
             Authority.create(tmp_path / "theirs").issue("n1").write(tmp_path / "theirs", "n1")

@@ -158,6 +158,22 @@ def test_an_authority_that_is_dropped_is_refused(node: Node) -> None:
     assert trust.why_refused(read_certificate(node.keys / "n2.crt", "")) == ""
 
 
+def test_lists_that_do_not_build_on_each_other_are_trouble(node: Node) -> None:
+    """Where revoked.crl was lost beside authority.key, or there are two copies of that."""
+    trust, authority = node.trust(), Authority.load(node.keys)
+    second = sign(authority, sign(authority, None, [1]), [2])
+    trust.take(second.der)
+    assert trust.trouble() == ()
+    trust.take(sign(authority, None, [3]).der)
+    assert "1 of the certificates on list 1 of revoked ones are not on list 2" in trust.trouble()[0]
+    third = sign(authority, second, [3])
+    trust.take(third.der)
+    trust.take(sign(authority, None, [1]).der)
+    assert trust.trouble() == (), "an older list that is forgotten by nobody"
+    trust.take(sign(authority, sign(authority, sign(authority, sign(authority, None, []), []), []), [4]).der)
+    assert "3 of the certificates on list 3 of revoked ones are not on list 4" in trust.trouble()[0]
+
+
 def test_an_authority_that_comes_back_brings_its_list_back(node: Node) -> None:
     """A list that others told is in the data directory only."""
     revoked = read_certificate(node.keys / "n2.crt", "")

@@ -88,7 +88,7 @@ def invite(
     typer.echo(token.text())
     typer.echo(
         f"this token makes a machine {name}, once, within {hours:g} hours. On that machine: "
-        f"comesh join TOKEN --at {at}",
+        f"comesh join - --at {at}, which asks for it",
         err=True,
     )
 

@@ -22,7 +22,7 @@ def join(
         str,
         typer.Argument(
             metavar="FILE|TOKEN",
-            help="Of `comesh keys bundle`, or of `comesh keys invite`.",
+            help="Of `comesh keys bundle`, or of `comesh keys invite`; -: a token, from the input.",
             show_default=False,
         ),
     ],
@@ -46,6 +46,10 @@ def join(
 ) -> None:
     """Make this machine a node of a mesh that runs: check what came, write its files, say how to start."""
     try:
+        if what == "-":  # so it is in no list of processes, and in no history
+            is_asked = sys.stdin.isatty()
+            what = typer.prompt("token", hide_input=True, err=True) if is_asked else sys.stdin.readline()
+            JoinToken.read(what)
         bundle = _fetched(what, at) if what.startswith(PREFIX) else read_bundle(Path(what))
         document = unpack(bundle, keys, data, force=force)
     except (CredentialsError, NoNodeError) as problem:

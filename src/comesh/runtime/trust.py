@@ -66,6 +66,7 @@ class Trust:
         self._told_ms: dict[NodeId, float] = {}
         self._told_notes: set[str] = set()
         self._trouble = ""
+        self._forgotten = ""
         self._said_revoked = False
         self._stamps = self._look()
         self._list_stamp = _stamp(keys / FILE)
@@ -171,13 +172,31 @@ class Trust:
         if found is None:
             self.counters["revocation lists refused: not signed by our authority"] += 1
             return "no authority of this node signed it"
-        if not self.revocations.take(found):
+        former = next((one for one in self.revocations.lists if one.authority == found.authority), None)
+        taken = self.revocations.take(found)
+        if former is not None:
+            self._look_for_forgotten(*((former, found) if taken else (found, former)))
+        if not taken:
             self.counters["revocation lists refused: older"] += 1
             return f"its number is {found.number}, and this node has a newer one: {self._kept}"
         self.counters["revocation lists taken"] += 1
         self._log.say(f"list {found.number} of revoked certificates: {len(found.revoked)} on it")
         self._keep()
         return ""
+
+    def _look_for_forgotten(self, older: RevocationList, newer: RevocationList) -> None:
+        """Each list has all of the one before. If not, they come of two copies of the authority's files, or
+        of one that had lost its list."""
+        forgotten = older.revoked.keys() - newer.revoked.keys()
+        if forgotten:
+            self._forgotten = (
+                f"{len(forgotten)} of the certificates on list {older.number} of revoked ones are not on "
+                f"list {newer.number}, which counts: copy {self._kept} to where authority.key is, and revoke them "
+                "once more"
+            )
+            self._log.error(self._forgotten)
+        elif newer.number > older.number:
+            self._forgotten = ""
 
     def _keep(self) -> None:
         try:
@@ -237,7 +256,7 @@ class Trust:
         now_ms = self._now_ms()
         refused = [what for at_ms, what in self._refused.values() if now_ms - at_ms < REFUSED_MS]
         own = self.own_words() if self._said_revoked else ""
-        return tuple(filter(None, (own, self._trouble, *self.credentials.notes(), *refused)))
+        return tuple(filter(None, (own, self._trouble, self._forgotten, *self.credentials.notes(), *refused)))
 
 
 def _no_time() -> float | None:
