@@ -165,6 +165,9 @@ def test_orders_with_one_request_id_do_not_take_each_others_answers(tmp_path: Pa
             later = await orders.answer({**unlock, "request": "another"})
             assert isinstance(later, Done)
             assert later.why_not == "nobody holds lamp"
+            long = await orders.answer({**pause, "request": "x" * 1000})
+            assert isinstance(long, Done)
+            assert long.why_not == "a request id has 256 characters at most"
 
     asyncio.run(both())
 

@@ -34,7 +34,7 @@ class Role(StrEnum):
     VIEWER = "viewer"
     """May look at everything."""
     OPERATOR = "operator"
-    """May also have routines run."""
+    """May also have routines run, give orders, apply versions and keep invitations."""
 
     def may(self, needed: "Role") -> bool:
         return self is Role.OPERATOR or needed is Role.VIEWER

@@ -32,7 +32,8 @@ CLOCKS_SOON_S: Final = 1.0
 
 KNOWN: Final = (
     "this node knows the questions status, mesh, doctor, names, nodes, node, groups, group, devices, device, "
-    "routines, routine, runs, run, fire, watch, versions, version, chain, preview, apply, reach, recover"
+    "routines, routine, runs, run, fire, watch, pause, resume, maintain, set, unlock, audit, "
+    "versions, version, chain, preview, apply, reach, recover"
 )
 _T = TypeVar("_T")
 

@@ -32,6 +32,8 @@ WAIT_S: Final = 35.0
 ASKS: Final = ("pause", "resume", "maintain", "set", "unlock")
 MOST_AT_ONCE: Final = MOST_REQUESTS // 2
 """Groups that one order to all asks at once: the core takes no more requests than it has places for."""
+MOST_REQUEST: Final = 256
+"""Characters of an id, which groups keep in their logs; with the name of a group in an order to all."""
 IN_USE: Final = "the request id is in use for another order that waits here; take another one"
 AUDIT: Final = "audit"
 """The question to another node for the logs of the groups that it serves."""
@@ -148,6 +150,8 @@ class Operations:
 
     async def ask(self, event: Request, within_s: float = WAIT_S) -> Answered | None:
         """Give the core a person's request, and wait for its answer; None: there was none in time."""
+        if len(event.request) > MOST_REQUEST:
+            return Answered(event.request, None, None, f"a request id has {MOST_REQUEST} characters at most")
         open_now = self._open.setdefault(event.request, event)
         if msgspec.structs.replace(open_now, by=event.by) != event:
             return Answered(event.request, None, None, IN_USE)

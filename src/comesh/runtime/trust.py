@@ -191,8 +191,8 @@ class Trust:
         if forgotten:
             self._forgotten = (
                 f"{len(forgotten)} of the certificates on list {older.number} of revoked ones are not on "
-                f"list {newer.number}, which counts: copy {self._kept} to where authority.key is, and revoke them "
-                "once more"
+                f"list {newer.number}, which counts: copy {self._kept} to where authority.key is, and revoke "
+                "them once more"
             )
             self._log.error(self._forgotten)
         elif newer.number > older.number:
