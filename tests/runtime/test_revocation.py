@@ -160,6 +160,18 @@ def test_the_steps_of_a_new_authority(keys: Path) -> None:
         finish(keys)
 
 
+def test_a_rotation_that_was_interrupted_loses_no_key(keys: Path) -> None:
+    """As it is left between its two files."""
+    certificate_file, former = (keys / "authority.crt").read_bytes(), (keys / "authority.key").read_bytes()
+    rotate_authority(keys)
+    (keys / "authority.crt").write_bytes(certificate_file)
+    with pytest.raises(CredentialsError, match=r"put .*authority-former.key back in its place"):
+        rotate_authority(keys)
+    assert (keys / "authority-former.key").read_bytes() == former
+    (keys / "authority-former.key").replace(keys / "authority.key")
+    assert rotate_authority(keys)
+
+
 def test_without_the_former_authority_s_key_nothing_of_it_can_be_revoked(keys: Path) -> None:
     (keys / "authority.key").unlink()
     with pytest.raises(CredentialsError, match="has not the key of the authority"):

@@ -158,6 +158,21 @@ def test_an_authority_that_is_dropped_is_refused(node: Node) -> None:
     assert trust.why_refused(read_certificate(node.keys / "n2.crt", "")) == ""
 
 
+def test_half_of_a_file_with_two_authorities_drops_none(node: Node) -> None:
+    rotate_authority(node.keys)
+    rotate(node.keys, [ONE])
+    trust = node.trust()
+    former, both = read_certificate(node.keys / "n2.crt", ""), (node.keys / "authority.crt").read_bytes()
+    (node.keys / "authority.crt").write_bytes(both[:-20])
+    for _ in range(2):
+        trust.look()
+    assert trust.why_refused(former) == ""
+    assert any("authority.crt is not whole" in what for what in trust.trouble())
+    (node.keys / "authority.crt").write_bytes(both)
+    trust.look()
+    assert (trust.why_refused(former), trust.trouble()) == ("", ())
+
+
 def test_lists_that_do_not_build_on_each_other_are_trouble(node: Node) -> None:
     """Where revoked.crl was lost beside authority.key, or there are two copies of that."""
     trust, authority = node.trust(), Authority.load(node.keys)

@@ -313,9 +313,12 @@ def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
     """All of the file; at least one."""
     content = read_file(path, remedy)
     try:
-        return tuple(x509.load_pem_x509_certificates(content))
+        found = tuple(x509.load_pem_x509_certificates(content))
     except (ValueError, x509.InvalidVersion):
         raise CredentialsError(f"{path} is not a certificate; {remedy}") from None
+    if len(found) != content.count(b"-----BEGIN "):
+        raise CredentialsError(f"{path} is not whole, or has something else in it; {remedy}")
+    return found
 
 
 def certificates_of(directory: Path, name: str) -> list[x509.Certificate]:

@@ -133,11 +133,16 @@ def rotate_authority(directory: Path, days: int = AUTHORITY_DAYS) -> bool:
     key = directory / f"{AUTHORITY}.key"
     has_key = key.is_file()
     if has_key:
-        former_key = Authority(read_key(key, "move it away"), former[0]).key_file()
-        write_file(directory / FORMER_KEY, former_key, 0o600)
+        known = read_key(key, "move it away")
+        if known.public_key() != former[0].public_key():
+            raise CredentialsError(
+                f"{key} is not the key of {directory / AUTHORITY}.crt. If this was interrupted before, put "
+                f"{directory / FORMER_KEY} back in its place; if the key is lost, move this one away"
+            )
+        write_file(directory / FORMER_KEY, Authority(known, former[0]).key_file(), 0o600)
     new = Authority.make(former[0].subject, days)
+    write_file(key, new.key_file(), 0o600)  # before its certificate: without it that would be of no use
     write_file(directory / f"{AUTHORITY}.crt", as_pem([new.certificate, *former]), 0o644)
-    write_file(key, new.key_file(), 0o600)
     return has_key
 
 
