@@ -37,7 +37,7 @@ from comesh.sim.building import Building
 from comesh.sim.faults import Crash, PowerLoss, Restart, Schedule
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 CRASH_EVERY_MS = 20_000.0
 CRASH_LASTS_MS = 12_000.0

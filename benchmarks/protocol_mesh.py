@@ -25,7 +25,7 @@ from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Topology
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 HOP_MS = 10.0
 EXACT = RadioSettings(hop_ms=HOP_MS, bandwidth_bytes_per_s=1e15)

@@ -29,7 +29,7 @@ from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.swarm import Swarm
 from comesh.sim.swarm_case import BREAKING_MS, FLIGHT_MS, QUIET_MS, Asking, Case, Drawn, first_program
 from comesh.sim.topology import Shape, make_topology
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 LAST_STRIKE_MS: Final = BREAKING_MS - 12_000.0
 """Strikes are over when the quiet phase begins."""

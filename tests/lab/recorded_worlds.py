@@ -30,11 +30,13 @@ from comesh.runtime.recording import (
 )
 from comesh.sim.disk import Disk
 from comesh.sim.faults import Fault, Schedule
+from comesh.sim.lives import LifeChange
 from comesh.sim.machine import Steppable
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import contention_workload
-from comesh.sim.world import LifeChange, World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 BASE_US = 5_000_000_000
 """The machine was up for a while."""

@@ -40,7 +40,8 @@ from comesh.sim.members import members
 from comesh.sim.predicates import Comparison
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Topology
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 HOP_MS: Final = 10.0
 WARM_UP_MS: Final = 5000.0

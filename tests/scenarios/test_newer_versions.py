@@ -12,7 +12,7 @@ from comesh.sim.faults import Schedule
 from comesh.sim.operations import Operation, What
 from comesh.sim.operations_case import draw
 from comesh.sim.operations_swarm import OperationsSwarm
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 N1, N2 = NODES[:2]
 

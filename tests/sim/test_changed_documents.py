@@ -17,7 +17,7 @@ from comesh.sim.checks import Checks
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 BEFORE = """
 settings:

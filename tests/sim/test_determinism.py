@@ -8,7 +8,7 @@ import sys
 
 from comesh.sim import FaultClass, RandomFaults, Shape, Simulation, Trace, make_topology, random_schedule
 from comesh.sim.radio import RadioSettings
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 
 def digest(seed: int, file: io.BytesIO | None = None) -> str:

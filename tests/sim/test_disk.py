@@ -11,7 +11,8 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import ConfigKept, DocumentKept, Image, Tombstone
 from comesh.core.node import AnyEvent
 from comesh.sim.disk import Disk, store_of
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 N0, N1 = NodeId("n0"), NodeId("n1")
 AT_ONCE = WorldSettings(start_spread_ms=0.0)

@@ -18,7 +18,8 @@ from comesh.deployment.values import Kind, ValueType
 from comesh.drivers.virtual.devices import Request, VirtualDevices
 from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.topology import topology_of_plan
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 OFFICE = Path(__file__).parents[2] / "examples" / "office.yaml"

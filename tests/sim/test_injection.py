@@ -49,8 +49,8 @@ from comesh.sim.faults import (
     Slow,
 )
 from comesh.sim.injection import inject
+from comesh.sim.lives import LifeChange
 from comesh.sim.random_faults import LEAVING_MS, FaultClass, RandomFaults, random_schedule
-from comesh.sim.world import LifeChange
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
 D0, D1 = DeviceId("d0"), DeviceId("d1")

@@ -13,7 +13,7 @@ from comesh.sim.operations_case import Compiler, Edit, draw
 from comesh.sim.operations_swarm import OperationsSwarm, run_seed
 from comesh.sim.shrinking import whole
 from comesh.sim.swarm import Verdict
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 
 def told(verdict: Verdict) -> str:

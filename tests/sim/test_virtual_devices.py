@@ -16,7 +16,8 @@ from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
 from comesh.sim.device_radio import REQUEST_LIVES_MS
 from comesh.sim.radio import RadioSettings
 from comesh.sim.traffic import Lost
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 D0, D1 = DeviceId("d0"), DeviceId("d1")
 CALM = RadioSettings()

@@ -11,7 +11,7 @@ from comesh.core.values import Value
 from comesh.drivers.virtual.devices import EVENTS_KEPT, DeviceSpec
 from comesh.drivers.virtual.sources import Constant
 from comesh.sim.radio import RadioSettings
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 D0 = DeviceId("d0")
 BUTTON = DeviceSpec(sources={"press": Constant("short")}, event=True)

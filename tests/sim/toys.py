@@ -11,7 +11,8 @@ from comesh.core.node import AnyEvent
 from comesh.core.plan import Place
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.topology import Topology
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 TICK = Timer("toy", "tick")
 LIFE = Incarnation(boot=1, nonce=1)

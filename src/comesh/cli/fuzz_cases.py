@@ -9,7 +9,7 @@ from comesh.core.program import RoutineProgram
 from comesh.sim import membership_swarm, operations_case, swarm_case
 from comesh.sim.faults import Schedule
 from comesh.sim.swarm_case import Asking, Case, Drawing
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 
 def case_lines(seed: int, kind: SwarmKind, case: Case | None = None) -> list[str]:

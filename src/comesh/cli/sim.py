@@ -24,7 +24,7 @@ from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 _MOST_DEVICES = 50_000
 _MOST_ROUTINES = 10_000

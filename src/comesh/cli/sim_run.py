@@ -21,7 +21,7 @@ from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.report import Report
 from comesh.sim.simulation import Simulation
 from comesh.sim.trace import Trace
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""

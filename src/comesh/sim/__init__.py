@@ -8,7 +8,8 @@ from comesh.sim.report import Report
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Relays, Shape, Topology, make_topology, topology_of_plan
 from comesh.sim.trace import Trace
-from comesh.sim.world import World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 __all__ = [
     "FaultClass",

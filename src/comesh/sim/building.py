@@ -19,7 +19,7 @@ from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 MOST_COMPILED = 32
 

@@ -30,11 +30,13 @@ from comesh.core.node import Node
 from comesh.core.streams import stream
 from comesh.sim.engine import Priority
 from comesh.sim.faults import CopyCard, Schedule
+from comesh.sim.lives import LifeChange
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.world import LifeChange, World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 BREAKING_MS = 60_000.0
 RECOVERY_MS = 120_000.0

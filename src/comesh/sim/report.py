@@ -5,10 +5,11 @@ import msgspec
 from comesh.core.ids import GroupId, NodeId
 from comesh.sim.faults import Fault
 from comesh.sim.group_watch import Span, Split
+from comesh.sim.lives import Life, LifeChange
 from comesh.sim.protocol_watch import ProtocolReport
 from comesh.sim.traffic import Amount, Totals, Traffic
 from comesh.sim.watch import Detection
-from comesh.sim.world import Life, LifeChange, World
+from comesh.sim.world import World
 
 
 class KindTraffic(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from comesh.sim.faults import (
     Schedule,
 )
 from comesh.sim.swarm_case import Case, Drawing, draw
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 FORMAT: Final = 1
 _T = TypeVar("_T")

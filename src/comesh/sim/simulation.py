@@ -24,7 +24,8 @@ from comesh.sim.report import Report, spread, stops, traffic_by_kind, traffic_by
 from comesh.sim.topology import Topology
 from comesh.sim.trace import Trace
 from comesh.sim.watch import MembershipWatch
-from comesh.sim.world import NodeFactory, World, WorldSettings
+from comesh.sim.world import NodeFactory, World
+from comesh.sim.world_settings import WorldSettings
 
 Progress = Callable[[float], None]
 """Told the simulated milliseconds so far."""

@@ -37,7 +37,7 @@ from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
 from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 BREAKING_MS = 45_000.0
 QUIET_MS = 240_000.0

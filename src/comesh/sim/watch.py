@@ -10,7 +10,8 @@ import msgspec
 
 from comesh.core.effects import MemberChanged, Observation
 from comesh.core.ids import NodeId
-from comesh.sim.world import LifeChange, World
+from comesh.sim.lives import LifeChange
+from comesh.sim.world import World
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,10 +15,7 @@ follows its peers. So two processes from copies of one card take turns in being 
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import Final
-
-import msgspec
 
 from comesh.core.effects import (
     AcknowledgeEvent,
@@ -57,6 +54,7 @@ from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.device_events import DeviceEvents
 from comesh.sim.disk import Disk, store_of
 from comesh.sim.engine import Engine, Priority
+from comesh.sim.lives import Life, LifeChange
 from comesh.sim.machine import (
     INBOX_EVENTS,
     Bundling,
@@ -67,10 +65,11 @@ from comesh.sim.machine import (
     Steppable,
     nonce_of,
 )
-from comesh.sim.radio import Radio, RadioSettings
+from comesh.sim.radio import Radio
 from comesh.sim.topology import Topology
 from comesh.sim.trace import Trace
 from comesh.sim.traffic import Lost, Parcel
+from comesh.sim.world_settings import WorldSettings
 
 Observer = Callable[[float, NodeId, Observation], None]
 Writer = Callable[[float, NodeId, JournalRecord], None]
@@ -83,40 +82,7 @@ _ALONE: Final = (TimerFired, JournalMended)
 """Events that a process that waited takes one by one."""
 
 
-class WorldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    radio: RadioSettings = RadioSettings()
-    start_spread_ms: float = 1000.0
-    """Nodes start at a uniform time within this; 0 starts them all at once, in order of name."""
-    skew_ms: float = 0.0
-    """Wall clocks are off by up to this, drawn per machine."""
-    drift_ppm: float = 0.0
-    """Clocks gain or lose up to this, drawn per machine."""
-    flush_ms: float = 50.0
-    """What was written to a disk without a flush is durable after this long."""
-    strict: bool = False
-    """Durability is strict: what matters is flushed when it is written, so that power loss costs nothing that
-    matters, and is not told to the process that starts."""
-    through_wire: bool = False
-    """Deliver what the bytes decode to instead of the object that was sent."""
-
-
 _DEFAULTS = WorldSettings()
-
-
-class LifeChange(StrEnum):
-    STARTED = "started"
-    CRASHED = "crashed"
-    KILLED = "killed"
-    STOPPED = "stopped"
-
-
-class Life(msgspec.Struct, frozen=True):
-    """A process began or ended; why is what it said when it stopped by itself."""
-
-    at_ms: float
-    machine: str
-    change: LifeChange
-    why: str = ""
 
 
 class World:

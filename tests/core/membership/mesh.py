@@ -14,10 +14,12 @@ from comesh.core.messages import MemberState
 from comesh.core.node import AnyEvent, Node
 from comesh.core.selection.hashing import id_hash
 from comesh.core.step import Step
+from comesh.sim.lives import Life, LifeChange
 from comesh.sim.machine import Machine
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Shape, make_topology
-from comesh.sim.world import Life, LifeChange, World, WorldSettings
+from comesh.sim.world import World
+from comesh.sim.world_settings import WorldSettings
 
 DEFAULTS = MembershipSettings()
 

@@ -23,7 +23,7 @@ from comesh.sim.faults import Fault, Kill, Partition, Pause, Restart, Schedule
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import contention_workload, routine_name
-from comesh.sim.world import WorldSettings
+from comesh.sim.world_settings import WorldSettings
 
 
 def simulate(*faults: Fault, seconds: float = 20.0, seed: int = 1) -> Checks:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from comesh.core.ids import NodeId
+from comesh.sim.lives import LifeChange
 from comesh.sim.machine import Machine
-from comesh.sim.world import LifeChange, World
+from comesh.sim.world import World
 
 RunsSince = Callable[[NodeId, float], bool]
 """Whether a process of that node runs that ran at that time already."""
