@@ -155,8 +155,27 @@ class Handoff:
 
     def _consider(self, step: Step) -> None:
         """Go on when everybody who lives is Ready, and nothing is in the air."""
-        if self._is_ready() and self._landed(step):
+        if self._is_ready() and not self._goes_without(step) and self._landed(step):
             self._propose(step)
+
+    def _goes_without(self, step: Step) -> bool:
+        """Who died since it was invited, or never ran, gets no seat where somebody else can have it: another
+        config is prepared."""
+        replica = self._replica
+        missing = self._missing()
+        if not missing:
+            return False
+        self._left_out |= dict.fromkeys(missing, replica.config.epoch)
+        proposed = replica.host.next_config(replica, frozenset(self._left_out), step)
+        before, self._next = self._next, None
+        if proposed is None:
+            self._let_go()
+        elif before is not None and set(proposed.nodes) == set(before.nodes):
+            self._next = before
+            return False
+        else:
+            self._invite(proposed, step)
+        return True
 
     def _is_ready(self) -> bool:
         host = self._replica.host
