@@ -33,6 +33,7 @@ from comesh.core.work_messages import (
 )
 
 EVENING = RoutineId("evening")
+EVERYTHING = "all routines of kitchen are paused: resume all (comesh resume --all)"
 LAMP, KETTLE, DOOR = DeviceId("lamp"), DeviceId("kettle"), DeviceId("door")
 
 
@@ -178,7 +179,7 @@ def test_all_routines_of_a_group_are_paused_and_resumed_together() -> None:
         mesh.stage.fire(routine, routine)
     mesh.stage.run(3)
     assert {mesh.answers[name].why_not for name in ("evening", "tea")} == {"paused by ann"}
-    assert mesh.ordered(KITCHEN, Resume(EVENING)).why_not == "all routines of kitchen are paused: resume all"
+    assert mesh.ordered(KITCHEN, Resume(EVENING)).why_not == EVERYTHING
     mesh.ordered(KITCHEN, Resume(None))
     for routine in ("evening", "tea"):
         mesh.stage.fire(routine, routine + " again")

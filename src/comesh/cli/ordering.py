@@ -1,6 +1,7 @@
 """What the commands that order something share: asking, waiting for what comes of it, and saying it."""
 
 import sys
+import threading
 import time
 from typing import Annotated, Any, Final
 
@@ -12,6 +13,11 @@ from comesh.runtime.client import AnyClient, SaidNoError
 from comesh.runtime.operations import WAIT_S, Done
 
 LOOK_S: Final = 0.1
+SILENT_S: Final = 3.0
+SILENT: Final = (
+    f"no answer yet: a group that is concerned may not be served (see: comesh status); it is tried for "
+    f"{WAIT_S:.0f} s"
+)
 FOLLOW_S: Final = 60.0
 """How long the end of a run is waited for."""
 
@@ -29,7 +35,13 @@ def order(client: AnyClient, ask: str, request: str | None, **about: Any) -> Don
     if request is not None:
         about["request"] = request
     client.wait(WAIT_S + 5.0)
-    return client.ask(Done, ask, **about)
+    silence = threading.Timer(SILENT_S, lambda: err.print(SILENT))
+    silence.daemon = True
+    silence.start()
+    try:
+        return client.ask(Done, ask, **about)
+    finally:
+        silence.cancel()
 
 
 def say(done: Done, what: str, *, json: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.ordering import Json, Request, order, say
-from comesh.cli.terminal import fail
+from comesh.cli.terminal import fail, number
 from comesh.runtime.client import AnyClient
 
 All = Annotated[bool, typer.Option("--all", help="Every routine of the mesh: the emergency stop.")]
@@ -32,7 +32,7 @@ def pause(
     check(routine, everything=everything)
     about = {} if routine is None else {"routine": routine}
     done = order(client, "pause", request, **about)
-    what = routine or f"all routines of {done.groups} groups"
+    what = routine or f"all routines of {number(done.groups, 'group')}"
     say(done, f"paused {what}; go on with: comesh resume {routine or '--all'}", json=json)
 
 

@@ -3,6 +3,7 @@
 from comesh.cli.asking import asking
 from comesh.cli.ordering import Json, Request, order, say
 from comesh.cli.pause import All, Routine, check
+from comesh.cli.terminal import number
 from comesh.runtime.client import AnyClient
 
 
@@ -20,4 +21,4 @@ def resume(
     check(routine, everything=everything)
     about = {} if routine is None else {"routine": routine}
     done = order(client, "resume", request, **about)
-    say(done, f"resumed {routine or f'all routines of {done.groups} groups'}", json=json)
+    say(done, f"resumed {routine or 'all routines of ' + number(done.groups, 'group')}", json=json)

@@ -77,12 +77,14 @@ def _standing(statuses: list[NodeStatus]) -> list[str]:
     """Orders that stand: what somebody paused or maintains."""
     routines = [one for status in statuses for one in status.routines]
     paused = [one.routine for one in routines if one.paused_by is not None]
+    by = sorted({one.paused_by for one in routines if one.paused_by is not None})
     devices = [one for status in statuses for one in status.devices]
     maintained = [one.device for one in devices if one.maintained_by is not None]
     said = []
     if paused:
         everything = f"all {number(len(routines), 'routine')}"
-        said.append(f"paused: {everything if len(paused) == len(routines) else names_text(sorted(paused))}")
+        what = everything if len(paused) == len(routines) else names_text(sorted(paused))
+        said.append(f"paused by {names_text(by)}: {what}")
     if maintained:
         said.append(f"in maintenance: {names_text(sorted(maintained))}")
     return said

@@ -22,7 +22,7 @@ from comesh.core.program import Program
 from comesh.deployment.model import Deployment
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
-from comesh.runtime.catching_up import chain_of_others
+from comesh.runtime.catching_up import chain_of_others, should_ask, took_part
 from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
@@ -40,7 +40,6 @@ from comesh.runtime.documents import (
 from comesh.runtime.host import Host
 from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
-from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.log import Log
 from comesh.runtime.options import Address, NodeOptions
 from comesh.runtime.questions import FIRST_BYTE as QUESTION
@@ -107,7 +106,7 @@ class Assembly:
         self.trust = Trust(options.keys, options.data, options.name, self.log, self.clock.monotonic_ms)
         self.clock.raise_floor(self.credentials.issued_ms)
         self.trust.set_clock(self._certain_wall_ms)
-        if not options.initialise and not (options.data / JOURNAL).exists():
+        if should_ask(self):
             chain = self._begin_with(await chain_of_others(self, chain), chain)
         programs = chain.programs(self.compiler)
         self.document_digest = digest(self.deployment)
@@ -398,6 +397,7 @@ class Assembly:
                 waited_s += HOUSEKEEPING_S
                 self.was_ready = self.view.ready
                 if self.was_ready:
+                    took_part(self)
                     self.log.say("ready")
                 elif waited_s % STILL_WAITS_S == 0:
                     self._tell_what_it_waits_for()

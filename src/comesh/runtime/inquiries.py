@@ -278,8 +278,8 @@ def other_document_words(own: NodeId, others: list[NodeId]) -> str:
     names = ", ".join(others)
     return (
         f"{names} began with another document than {own}. A mesh has one: compare deployment-1.yaml in their "
-        "data directories; stop the nodes with the wrong one, remove their data directories, and start them "
-        "with the right one"
+        "data directories. Which one do most nodes have? Stop the few others, remove the data directories of "
+        "these only, and start them again"
     )
 
 

@@ -147,7 +147,7 @@ class Orders:
         if not self._has_routine(routine):
             return f"{self._serving.group} has no routine {routine}"
         if standing(self._serving, Kind.PAUSED, ALL) is not None:
-            return f"all routines of {self._serving.group} are paused: resume all"
+            return f"all routines of {self._serving.group} are paused: resume all (comesh resume --all)"
         self._serving.drop(standing_key(Kind.PAUSED, routine))
         return ""
 
