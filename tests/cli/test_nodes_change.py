@@ -24,7 +24,7 @@ def firings(mesh: Mesh) -> Callable[[], int]:
     """How many runs of tick have ended well, as nodes that live say."""
 
     def count() -> int:
-        told = comesh("runs", "--json", "--data", mesh.directory).stdout
+        told = comesh("runs", "--last", "500", "--json", "--data", mesh.directory).stdout
         return told.count('"finished"')
 
     return count
@@ -82,6 +82,7 @@ def test_a_node_is_added_begins_from_the_chain_and_another_one_leaves(tmp_path: 
         mesh.terminate("n4")
         mesh.start("n4")
         mesh.wait_for(mesh.is_ready, "it is back, from its journal and its chain", bound_s=BOUND_S)
+        mesh.wait_for(mesh.is_seated, "all groups have it again: now another may be lost", bound_s=BOUND_S)
         mesh.terminate("n3")
         mesh.wipe("n3")
         only_first = tmp_path / "small.yaml"

@@ -1,11 +1,23 @@
 """Reading the body of a request, with a bound on its length and on the time it may take."""
 
 import asyncio
+from typing import TypeVar
 
+import msgspec
 from starlette.requests import Request
 
 from comesh.api.errors import RefusedError
 from comesh.api.limits import BODY_S, MOST_BODY_BYTES
+
+_T = TypeVar("_T")
+
+
+async def read_as(request: Request, kind: type[_T], most_bytes: int = MOST_BODY_BYTES) -> _T:
+    """What the body says; an empty one says nothing."""
+    try:
+        return msgspec.json.decode(await read_body(request, most_bytes) or b"{}", type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        raise RefusedError(400, f"the body is not as /openapi.json has it ({wrong})") from None
 
 
 async def read_body(request: Request, most_bytes: int = MOST_BODY_BYTES) -> bytes:

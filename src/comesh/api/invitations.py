@@ -8,12 +8,12 @@ import asyncio
 import hmac
 import re
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 import msgspec
 from starlette.requests import Request
 
-from comesh.api.bodies import read_body
+from comesh.api.bodies import read_as
 from comesh.api.endpoints import BASE, Endpoint
 from comesh.api.errors import RefusedError
 from comesh.api.tokens import Role
@@ -38,7 +38,6 @@ REFUSED: Final = (
 _ID: Final = re.compile(r"[0-9a-f]{24}")
 _NOBODY: Final = "0" * 64
 
-_T = TypeVar("_T")
 
 Hex64 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -113,7 +112,7 @@ class Invitations:
         ]
 
     async def make(self, request: Request) -> InvitationMade:
-        wish = _decoded(await read_body(request, MOST_INVITATION_BYTES), InvitationWish)
+        wish = await read_as(request, InvitationWish, MOST_INVITATION_BYTES)
         if wish.node not in self._assembly.deployment.nodes:
             raise RefusedError(404, f"there is no node '{wish.node}' in the document that this node goes by")
         ends_ms = self._now_ms() + wish.hours * HOUR_MS
@@ -124,7 +123,7 @@ class Invitations:
         return InvitationMade(id=wish.id, node=waiting.node, ends_ms=ends_ms)
 
     async def take(self, request: Request) -> InvitationTaken:
-        wish = _decoded(await read_body(request), TakeWish)
+        wish = await read_as(request, TakeWish)
         name: str = request.path_params["invitation"]
         async with self._one_at_a_time:
             taken = await asyncio.to_thread(self._take, name, wish.proof)
@@ -202,10 +201,3 @@ def _read(path: Path) -> Waiting | None:
             return msgspec.json.decode(file.readline(MOST_LINE_BYTES), type=Waiting)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-
-
-def _decoded(body: bytes, kind: type[_T]) -> _T:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-        raise RefusedError(400, f"the body is not as /openapi.json says ({wrong})") from None

@@ -6,12 +6,12 @@ carried out later: ask again with the same id, and be told the same.
 
 import asyncio
 import secrets
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import msgspec
 from starlette.requests import Request
 
-from comesh.api.bodies import read_body
+from comesh.api.bodies import read_as
 from comesh.api.endpoints import BASE, Endpoint
 from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import BODY_S, MOST_FIRINGS, MOST_REQUEST_ID, MOST_RUNS, USUAL_RUNS
@@ -25,8 +25,6 @@ ERRORS: Final = (400, 404, 408, 409, 413, 503)
 SOON: Final = {"retry-after": "1"}
 RequestId = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_REQUEST_ID, pattern="^[ -~]+$")]
 LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MOST_RUNS, "default": USUAL_RUNS}
-
-_T = TypeVar("_T")
 
 
 class OrderWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,7 +94,7 @@ class Operating:
 
     def _order(self, name: str, path: str, summary: str, wish: type[OrderWish]) -> Endpoint:
         async def handler(request: Request) -> OrderAnswer:
-            given = _decoded(await read_body(request), wish)
+            given = await read_as(request, wish)
             about = {key: value for key, value in msgspec.to_builtins(given).items() if value is not None}
             asked = {"ask": name.removesuffix("_all"), **about, **request.path_params, "by": who(request)}
             return await self._carry_out(asked)
@@ -153,10 +151,3 @@ def _refusal(done: Done) -> RefusedError:
     if done.unanswered:
         return RefusedError(503, f"{what}. Ask again with the request id {done.request}", headers=SOON)
     return RefusedError(409, what)
-
-
-def _decoded(body: bytes, kind: type[_T]) -> _T:
-    try:
-        return msgspec.json.decode(body or b"{}", type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-        raise RefusedError(400, f"the body is not as /openapi.json has it ({wrong})") from None

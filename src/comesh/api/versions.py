@@ -6,12 +6,12 @@ A version is applied once per request id, at whichever node it is asked. Which g
 
 import asyncio
 import secrets
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import msgspec
 from starlette.requests import Request
 
-from comesh.api.bodies import read_body
+from comesh.api.bodies import read_as
 from comesh.api.endpoints import BASE, Endpoint
 from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import BODY_S, MOST_FIRINGS
@@ -34,8 +34,6 @@ from comesh.runtime.reading import NotReachedError, UnknownError
 MOST_TEXT_BYTES: Final = 2 * MAX_BYTES + 4096
 """Of a body with a document in it, each of its characters in two at most."""
 ERRORS: Final = (400, 408, 413, 503)
-
-_T = TypeVar("_T")
 
 
 class PreviewWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,14 +140,14 @@ class Changing:
         return self._assembly.inquiries.applying.reach(number, who(request))
 
     async def preview(self, request: Request) -> Preview:
-        wish = _decoded(await read_body(request, MOST_TEXT_BYTES), PreviewWish)
+        wish = await read_as(request, PreviewWish, MOST_TEXT_BYTES)
         try:
             return await self._assembly.inquiries.applying.preview(wish.text)
         except NotReachedError as wrong:
             raise RefusedError(503, str(wrong), headers=SOON) from None
 
     async def apply(self, request: Request) -> ApplyAnswer:
-        wish = _decoded(await read_body(request, MOST_TEXT_BYTES), ApplyWish)
+        wish = await read_as(request, ApplyWish, MOST_TEXT_BYTES)
         if len(self._open) >= MOST_FIRINGS:
             raise RefusedError(503, f"{MOST_FIRINGS} others wait for their answers here", headers=SOON)
         applying, by = self._assembly.inquiries.applying, who(request)
@@ -178,10 +176,3 @@ def _number(request: Request) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise RefusedError(404, "a version is a number")
     return int(text)
-
-
-def _decoded(body: bytes, kind: type[_T]) -> _T:
-    try:
-        return msgspec.json.decode(body or b"{}", type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-        raise RefusedError(400, f"the body is not as /openapi.json has it ({wrong})") from None

@@ -8,9 +8,9 @@ import msgspec
 import typer
 
 from comesh.cli.asking import asking
-from comesh.cli.change_view import confirm, end_with_problems, follow, show_followed, show_preview
+from comesh.cli.change_view import end_with_problems, follow, show_followed, show_preview
 from comesh.cli.documents import read_deployment, read_text
-from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.cli.terminal import Exit, confirm, fail, out, plain, print_json
 from comesh.core.ids import GroupId
 from comesh.deployment.changes import Change
 from comesh.deployment.virtual import all_virtual

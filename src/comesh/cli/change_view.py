@@ -3,7 +3,6 @@
 For `apply`, `leave` and `versions`.
 """
 
-import sys
 import time
 from collections.abc import Iterable
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
-from comesh.cli.terminal import Exit, err, fail, number, out, plain
+from comesh.cli.terminal import Exit, err, number, out, plain
 from comesh.core.ids import GroupId
 from comesh.deployment.changes import Change, What
 from comesh.runtime.answers import Groups
@@ -43,17 +42,6 @@ def end_with_problems(problems: Iterable[str]) -> None:
     for problem in told:
         err.print(plain(problem))
     if told:
-        raise typer.Exit(int(Exit.NO))
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Ends the command where nobody says yes."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        fail("nobody can be asked whether to go on, because standard input is no terminal: give --yes")
-    if not typer.confirm(question, err=True):
-        err.print("nothing was done")
         raise typer.Exit(int(Exit.NO))
 
 

@@ -1,8 +1,7 @@
 """`comesh keys bundle|invite`: what a new machine needs to be a node, as a file, or with a token."""
 
-import os
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -10,10 +9,11 @@ from comesh.cli.key_options import DEFAULT_DIRECTORY, Keys
 from comesh.cli.node_requests import NoNodeError, post
 from comesh.cli.terminal import fail, out
 from comesh.runtime.bundle import authority_of, pack
+from comesh.runtime.client import NoAnswerError
 from comesh.runtime.credentials import AUTHORITY, CredentialsError, write_file
 from comesh.runtime.invitation import JoinToken
+from comesh.runtime.remote import TOKEN, read_token
 
-TOKEN: Final = "COMESH_TOKEN"
 Document = Annotated[
     Path, typer.Option("--document", metavar="FILE", help="The deployment document; it names the node.")
 ]
@@ -63,8 +63,8 @@ def invite(
     directory: Keys = DEFAULT_DIRECTORY,
 ) -> None:
     """Leave a sealed bundle at a node, and print the token that a new machine takes it with, once."""
-    operator = _operator_token(token_file)
     try:
+        operator = read_token(token_file)
         token = JoinToken.draw(authority_of(directory))
         content, made = pack(directory, name, document)
         wish = {
@@ -82,7 +82,7 @@ def invite(
             trusted=directory / f"{AUTHORITY}.crt" if ca is None else ca,
             any_name=ca is None,
         )
-    except (CredentialsError, NoNodeError) as problem:
+    except (CredentialsError, NoNodeError, NoAnswerError) as problem:
         fail(str(problem))
     _tell_made(directory, name, made=made, err=True)
     typer.echo(token.text())
@@ -91,19 +91,6 @@ def invite(
         f"comesh join - --at {at}, which asks for it",
         err=True,
     )
-
-
-def _operator_token(file: Path | None) -> str:
-    try:
-        token = (os.environ.get(TOKEN, "") if file is None else file.read_text()).strip()
-    except (OSError, UnicodeDecodeError) as wrong:
-        fail(f"the token cannot be read from {file} ({wrong})")
-    if not token.isascii() or not token:
-        fail(
-            f"an operator's token is needed: set {TOKEN}, or give --token-file FILE. Make one with: comesh "
-            "keys token NAME --role operator"
-        )
-    return token
 
 
 def _tell_made(directory: Path, name: str, *, made: bool, err: bool = False) -> None:

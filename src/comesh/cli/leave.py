@@ -7,9 +7,9 @@ import typer
 
 from comesh.cli.apply import ANSWER_S, USUAL_WITHIN_S, Why, Within, Yes, apply_text
 from comesh.cli.asking import asking
-from comesh.cli.change_view import confirm, end_with_problems, follow, show_followed, show_preview
+from comesh.cli.change_view import end_with_problems, follow, show_followed, show_preview
 from comesh.cli.completion import complete_nodes
-from comesh.cli.terminal import Exit, fail, out, plain
+from comesh.cli.terminal import Exit, confirm, fail, out, plain
 from comesh.deployment.edits import EditError, without_node
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime.answers import Groups, Nodes

@@ -22,7 +22,13 @@ def attention(mesh: Mesh) -> list[str]:
     silent = [f"{node}: {why}" for node, why in mesh.silent.items() if node not in told]
     waiting = [f"{one.node}: not ready yet" for one in answering(mesh) if not one.ready]
     unserved = [f"{group}: nobody serves it" for group, one in groups_of(mesh).items() if not one.serves]
-    return [*mesh.trouble, *silent, *waiting, *unserved, *said]
+    absent = [
+        f"{group}: {names_text(one.unseated)} was away when its members were chosen; it is one of them from "
+        "the next handoff on"
+        for group, one in groups_of(mesh).items()
+        if one.serves and one.unseated and not mesh.silent.keys() & set(one.unseated)
+    ]
+    return [*mesh.trouble, *silent, *waiting, *unserved, *absent, *said]
 
 
 def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:

@@ -1,6 +1,5 @@
 """What the commands that order something share: asking, waiting for what comes of it, and saying it."""
 
-import sys
 import threading
 import time
 from typing import Annotated, Any, Final
@@ -55,16 +54,6 @@ def say(done: Done, what: str, *, json: bool) -> None:
     else:
         out.print(plain(what))
     raise typer.Exit(int(Exit.NO if done.why_not else Exit.OK))
-
-
-def sure(question: str, *, yes: bool) -> None:
-    """Ends the command unless the person is."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        fail(f"{question} Nobody is here to say so: --yes does")
-    if not typer.confirm(question, err=True):
-        fail("nothing was done", Exit.NO)
 
 
 def followed(client: AnyClient, run: str) -> RunAnswer | None:

@@ -6,11 +6,10 @@ import typer
 from rich.text import Text
 
 from comesh.cli.asking import asking
-from comesh.cli.change_view import confirm
 from comesh.cli.completion import complete_groups
 from comesh.cli.mesh_view import answering, as_of, groups_of
 from comesh.cli.tables import table
-from comesh.cli.terminal import Exit, err, out, plain
+from comesh.cli.terminal import Exit, confirm, err, out, plain
 from comesh.core.ids import GroupId
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime.answers import Mesh

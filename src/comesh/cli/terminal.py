@@ -42,6 +42,16 @@ def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
     raise typer.Exit(int(code))
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ends the command where nobody says yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail("nobody can be asked whether to go on, because standard input is no terminal: give --yes")
+    if not typer.confirm(question, err=True):
+        fail("nothing was done", Exit.NO)
+
+
 def number(count: int, what: str) -> str:
     """`1 node`, `2 nodes`"""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -6,8 +6,8 @@ import typer
 
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
-from comesh.cli.ordering import Json, Request, Yes, order, say, sure
-from comesh.cli.terminal import Exit, fail
+from comesh.cli.ordering import Json, Request, Yes, order, say
+from comesh.cli.terminal import Exit, confirm, fail
 from comesh.runtime.answers import DeviceAnswer
 from comesh.runtime.client import AnyClient
 
@@ -30,6 +30,6 @@ def unlock(
     holder = None if state is None else state.holder
     if holder is None:
         fail(f"nobody holds {device}", Exit.NO)
-    sure(f"{device} is held by {holder}, which fails if its lock is broken. Break it?", yes=yes)
+    confirm(f"{device} is held by {holder}, which fails if its lock is broken. Break it?", yes=yes)
     done = order(client, "unlock", request, device=device, run=holder)
     say(done, f"{holder} is told to stop and give {device} back; see: comesh devices {device}", json=json)

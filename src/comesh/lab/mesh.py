@@ -283,6 +283,11 @@ class Mesh(LocalMesh):
             status.ready and set(status.living) == running for status in statuses.values()
         )
 
+    def is_seated(self) -> bool:
+        """No group has a member that runs and was away when its config began."""
+        groups = [one for status in self.statuses().values() for one in status.groups if one.serves]
+        return not any(self.runs(node) for one in groups for node in one.unseated)
+
     def fire(self, routine: str, *, node: str | None = None, request: str | None = None) -> Fired:
         """Ask a node (the first that runs) to fire a routine."""
         asked = node or next(one for one in self.nodes if self.runs(one))

@@ -5,11 +5,12 @@ who gave it and when. What cannot be reached is answered with the last that was 
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.runtime.questions import decoded
 from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ ENDED: Final = ("finished", "failed")
 
 Entity = DeviceSeen | RoutineSeen | GroupSeen
 Lines = tuple[TraceLine, ...]
-_T = TypeVar("_T")
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class Entities:
             return KnownNode(assembly.inquiries.status(), True)
         if name in assembly.node.membership.living:
             answer = (await assembly.questions.ask([name], "status", within_s=ANSWER_S))[name]
-            status = _decoded(answer, NodeStatus)
+            status = decoded(answer, NodeStatus)
             if status is not None:
                 self._last_status[name] = status
                 return KnownNode(status, True)
@@ -173,7 +173,7 @@ class Entities:
         answers = await self._assembly.questions.ask(asked, ASK, f"{kind}/{name}", within_s=ANSWER_S)
         found: set[str] = set()
         for answer in answers.values():
-            seen = _decoded(answer, Seen)
+            seen = decoded(answer, Seen)
             if seen is not None:
                 found |= self._heard(kind, seen, wanted)
         return found
@@ -199,17 +199,9 @@ class Entities:
         lines = list(view.trace(about) if ask == "trace" else view.runs())
         silent: list[NodeId] = []
         for node, answer in answers.items():
-            told = _decoded(answer, Lines)
+            told = decoded(answer, Lines)
             if told is None:
                 silent.append(node)
             else:
                 lines += told
         return tuple(sorted(lines, key=lambda line: line.wall_ms)), tuple(silent)
-
-
-def _decoded(answer: bytes | None, kind: type[_T]) -> _T | None:
-    """None: no answer, or a node of another version says something else."""
-    try:
-        return None if answer is None else msgspec.json.decode(answer, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

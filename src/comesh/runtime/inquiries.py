@@ -5,7 +5,7 @@ import os
 import resource
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ from comesh.runtime import applying, entities, health, operations
 from comesh.runtime.answers import FIRE_WAIT_S, Fired, Mesh
 from comesh.runtime.hands import touch
 from comesh.runtime.health import resident_kb
-from comesh.runtime.questions import WATCH_MS
+from comesh.runtime.questions import WATCH_MS, decoded
 from comesh.runtime.reading import NotReachedError, Reading, UnknownError
 from comesh.runtime.seen import News, NodeStatus
 
@@ -35,7 +35,6 @@ KNOWN: Final = (
     "routines, routine, runs, run, fire, watch, pause, resume, maintain, set, unlock, audit, "
     "versions, version, chain, preview, apply, reach, recover"
 )
-_T = TypeVar("_T")
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True):
@@ -99,7 +98,7 @@ class Inquiries:
             for node in (others + others)[first : first + min(CLOCKS_ASKED, len(others))]:
                 began_ms = clock.monotonic_ms()
                 answer = (await self._assembly.questions.ask([node], "clock"))[node]
-                said = None if answer is None else _decoded(answer, Said)
+                said = decoded(answer, Said)
                 if said is not None:
                     answered = True
                     self._compare_documents(node, said)
@@ -225,7 +224,7 @@ class Inquiries:
         silent: dict[NodeId, str] = {}
         for node in self._assembly.deployment.nodes.keys() - {own}:
             answer = answers.get(node)
-            status = nodes[node] = None if answer is None else _decoded(answer, NodeStatus)
+            status = nodes[node] = decoded(answer, NodeStatus)
             if status is None:
                 silent[node] = self.why_silent(node) if answer is None else "answers in another version"
         nodes = dict(sorted(nodes.items()))
@@ -296,11 +295,3 @@ def _odd_documents(own: NodeId, statuses: Sequence[NodeStatus]) -> tuple[str, ..
             with_usual = next(one.node for one in same if one.document == usual)
             found.append(other_document_words(with_usual, odd))
     return tuple(found)
-
-
-def _decoded(answer: bytes, kind: type[_T]) -> _T | None:
-    """None: a node of another version says something else."""
-    try:
-        return msgspec.json.decode(answer, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

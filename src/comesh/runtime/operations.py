@@ -21,6 +21,7 @@ from comesh.core.work_messages import BreakLock, Maintain, Pause, Restore, Resum
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import step_by_hand
 from comesh.runtime.hands import parse_value
+from comesh.runtime.questions import decoded
 from comesh.runtime.reading import UnknownError, unknown
 from comesh.runtime.seen import AuditSeen
 
@@ -60,6 +61,13 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: Logs
     unheard: tuple[GroupId, ...] = ()
+
+
+class OwnLogs(msgspec.Struct, frozen=True):
+    """The groups that a node serves, and their logs."""
+
+    groups: tuple[GroupId, ...]
+    logs: Logs
 
 
 class Operations:
@@ -179,17 +187,17 @@ class Operations:
     def answer_peer(self) -> bytes:
         return msgspec.json.encode(self._own())
 
-    def _own(self) -> tuple[tuple[GroupId, ...], Logs]:
+    def _own(self) -> OwnLogs:
         groups = self._assembly.node.groups
-        return (() if groups is None else groups.served), self._assembly.view.audit()
+        return OwnLogs(() if groups is None else groups.served, self._assembly.view.audit())
 
     async def audit(self) -> Audit:
         assembly = self._assembly
         others = [node for node in assembly.node.membership.living if node != assembly.node.id]
         answers = await assembly.questions.ask(others, AUDIT)
-        heard = [self._own(), *filter(None, map(_decoded, answers.values()))]
-        entries = {(one.group, one.number): one for _, logs in heard for one in logs}
-        served = {group for groups, _ in heard for group in groups}
+        heard = [self._own(), *filter(None, (decoded(one, OwnLogs) for one in answers.values()))]
+        entries = {(one.group, one.number): one for said in heard for one in said.logs}
+        served = {group for said in heard for group in said.groups}
         names = map(GroupId, assembly.inquiries.entities.names("group"))
         return Audit(
             entries=tuple(sorted(entries.values(), key=lambda one: (-one.wall_ms, one.group, -one.number))),
@@ -206,13 +214,6 @@ def argument_of(
         return argument
     meant = parse_value(known.argument, argument)
     return argument if meant is None else meant
-
-
-def _decoded(answer: bytes | None) -> tuple[tuple[GroupId, ...], Logs] | None:
-    try:
-        return None if answer is None else msgspec.json.decode(answer, type=tuple[tuple[GroupId, ...], Logs])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def in_words(wrong: UnknownError | ValueError) -> dict[str, object]:

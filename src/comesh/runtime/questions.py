@@ -6,7 +6,7 @@ answer in time is left out; nothing is repeated.
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 import msgspec
 
@@ -42,6 +42,7 @@ class NewsTold(msgspec.Struct, frozen=True, array_like=True, tag=4):
     news: News
 
 
+_T = TypeVar("_T")
 Frame = Question | Reply | WatchAsked | NewsTold
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
@@ -50,6 +51,14 @@ _decode = msgspec.msgpack.Decoder(Frame).decode
 def question(ask: str, about: str) -> bytes:
     """One that no answer is waited for: its number is nobody's."""
     return bytes([FIRST_BYTE]) + _encode(Question(0, ask, about))
+
+
+def decoded(answer: bytes | None, kind: type[_T]) -> _T | None:
+    """What another node answered; None: nothing, or, being of another version, something else."""
+    try:
+        return None if answer is None else msgspec.json.decode(answer, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class Questions:

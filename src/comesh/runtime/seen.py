@@ -19,6 +19,9 @@ class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     """Of the node that says this; empty: it has no seat in it."""
     serves: bool = False
+    unseated: tuple[NodeId, ...] = ()
+    """Members that were away when this config began: until the next one they are none, and so fewer may be
+    lost."""
     version: int = 0
     """The deployment version that it works by; 0: nobody was heard to serve it yet."""
     state: tuple[int, int, int, int] | None = None

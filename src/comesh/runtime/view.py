@@ -21,6 +21,7 @@ from comesh.core.effects import (
     Refused,
     RunTraced,
 )
+from comesh.core.group.config import UNBOUND_STORE
 from comesh.core.group.groups import Groups
 from comesh.core.group.replica import Replica
 from comesh.core.group.serving import Serving
@@ -159,6 +160,7 @@ class View:
                 number=seat.config.number,
                 epoch=seat.config.epoch,
                 members=seat.config.nodes,
+                unseated=tuple(one.node for one in seat.config.seats if one.store == UNBOUND_STORE),
                 leader=leader,
                 role=seat.role.value,
                 serves=serving is not None,
