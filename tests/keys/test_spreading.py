@@ -10,7 +10,8 @@ from one_node import one_node, until
 
 from comesh.core.effects import NoticeLearned
 from comesh.runtime.credentials import Authority
-from comesh.runtime.inquiries import Said, _decoded
+from comesh.runtime.inquiries import Said
+from comesh.runtime.questions import decoded
 from comesh.runtime.revocation import FILE, sign
 from comesh.runtime.spreading import ASK, KEY, MOST_WANTED, TELL
 
@@ -97,4 +98,4 @@ def test_a_node_that_cannot_look_after_its_files_any_more_says_so(tmp_path: Path
 
 
 def test_nonsense_of_others_is_no_answer() -> None:
-    assert _decoded(b'[1,true,1,"\xff",""]', Said) is None
+    assert decoded(b'[1,true,1,"\xff",""]', Said) is None

@@ -64,7 +64,7 @@ def invite(
 ) -> None:
     """Leave a sealed bundle at a node, and print the token that a new machine takes it with, once."""
     try:
-        operator = read_token(token_file)
+        operator = read_token(token_file, operator=True)
         token = JoinToken.draw(authority_of(directory))
         content, made = pack(directory, name, document)
         wish = {

@@ -46,17 +46,19 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
 
-def read_token(file: Path | None) -> str:
-    """From the file, else from the environment."""
+def read_token(file: Path | None, *, operator: bool = False) -> str:
+    """From the file, else from the environment. operator: no other role will do."""
     try:
         token = (os.environ.get(TOKEN, "") if file is None else file.read_text()).strip()
     except (OSError, UnicodeDecodeError) as wrong:
         raise NoAnswerError(f"the token cannot be read from {file} ({wrong})") from None
     if not token:
         where = f"{TOKEN} is not set" if file is None else f"{file} is empty"
+        whose, role = ("an operator's", " --role operator") if operator else ("a", "")
         raise NoAnswerError(
-            f"a token is needed to ask over HTTP, and {where}. Make one where the node's keys are with "
-            f"`comesh keys token NAME`, and give it as {TOKEN}=TOKEN, or with --token-file FILE"
+            f"{whose} token is needed to ask over HTTP, and {where}. Make one "
+            f"where the node's keys are with `comesh keys token NAME{role}`, and give "
+            f"it as {TOKEN}=TOKEN, or with --token-file FILE"
         )
     if not (token.isascii() and token.isprintable()):
         raise NoAnswerError("the token has characters that no token has; was it copied as a whole?")
