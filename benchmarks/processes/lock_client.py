@@ -10,6 +10,7 @@ encrypted; grant and release are committed, written and flushed by f+1 members b
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -23,6 +24,7 @@ from comesh.core.work_messages import Letter, LockRequest, LockState, Release, R
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.log import Log
 from comesh.runtime.options import from_text
+from comesh.runtime.running import settle_memory
 
 BENCH = GroupId("bench")
 FENCE = Fence(1, OPENING)
@@ -33,10 +35,10 @@ RESEND_S = 1.0
 
 class Asking(Assembly):
     """Letters to the group `bench` end here, where those to a group that this node serves would go on. What
-    is heard is told as an effect of that step: after all that the step has written, as a routine's leader
-    would answer it."""
+    is heard is told as an effect of that step: after all that the step has written. What is said next is
+    said there, as a routine's leader would, and leaves with what else that step has to say to that node."""
 
-    waiting: dict[str, asyncio.Future[None]]
+    waiting: dict[str, Callable[[], None]]
 
     def hear(self) -> None:
         groups = self.node.groups
@@ -58,29 +60,50 @@ class Asking(Assembly):
 
     def _told(self, told: Observation) -> None:
         if isinstance(told, Answered):
-            waiting = self.waiting.pop(told.request, None)
-            if waiting is not None:
-                waiting.set_result(None)
+            heard = self.waiting.pop(told.request, None)
+            if heard is not None:
+                heard()
 
-    async def say(self, to: NodeId, body: Work, key: str) -> None:
-        answered = asyncio.get_running_loop().create_future()
-        self.waiting[key] = answered
+    def say(self, to: NodeId, body: Work, key: str, heard: Callable[[], None]) -> None:
         letter = Letter(GroupId("c1"), BENCH, FENCE, 1, body)
-        datagram = Datagram(self.node.membership.incarnation, 1, letter)
-        self.transport.send(to, encode(datagram))
-        self.transport.flush()
-        again = asyncio.get_running_loop().call_later(RESEND_S, self.transport.send, to, encode(datagram))
-        await answered
-        again.cancel()
+        data = encode(Datagram(self.node.membership.incarnation, 1, letter))
+        again = asyncio.get_running_loop().call_later(RESEND_S, self.transport.send, to, data)
 
-    async def pair(self, leader: NodeId, device: DeviceId, number: int) -> float:
-        run = RunId(RoutineId(f"r_{device}"), 1, Stamp(1, OPENING, number))
-        devices = (device,)
-        began = time.perf_counter()
-        request = LockRequest(run, 1, devices, 0.0, Strategy.SEQUENTIAL, FENCE)
-        await self.say(leader, request, f"lock {run.routine} {number}")
-        await self.say(leader, Release(run, 1, devices), f"release {run.routine} {number}")
-        return 1000 * (time.perf_counter() - began)
+        def done() -> None:
+            again.cancel()
+            heard()
+
+        self.waiting[key] = done
+        self.transport.send(to, data)
+
+    def pairs(
+        self, leader: NodeId, device: DeviceId, first: int, count: int
+    ) -> "asyncio.Future[list[float]]":
+        """One after the other; how long each took, in ms."""
+        done: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
+        times_ms: list[float] = []
+        devices, routine = (device,), RoutineId(f"r_{device}")
+
+        def lock() -> None:
+            if len(times_ms) == count:
+                done.set_result(times_ms)
+                return
+            number = first + len(times_ms)
+            run = RunId(routine, 1, Stamp(1, OPENING, number))
+            began = time.perf_counter()
+
+            def release() -> None:
+                self.say(leader, Release(run, 1, devices), f"release {routine} {number}", released)
+
+            def released() -> None:
+                times_ms.append(1000 * (time.perf_counter() - began))
+                lock()
+
+            request = LockRequest(run, 1, devices, 0.0, Strategy.SEQUENTIAL, FENCE)
+            self.say(leader, request, f"lock {routine} {number}", release)
+
+        lock()
+        return done
 
 
 def _key(body: Work) -> str:
@@ -101,15 +124,13 @@ async def main(text: str, leader: str, count: int, at_once: int) -> None:
     ends = time.monotonic() + READY_S
     while not node.view.ready and time.monotonic() < ends:
         await asyncio.sleep(0.05)
+    settle_memory()
     to = NodeId(leader)
     devices = [DeviceId(f"d{number}") for number in range(at_once)]
 
-    async def work(device: DeviceId, first: int, pairs: int) -> list[float]:
-        return [await node.pair(to, device, first + number) for number in range(pairs)]
-
-    await asyncio.gather(*(work(device, 1, max(1, count // 4 // at_once)) for device in devices))
+    await asyncio.gather(*(node.pairs(to, device, 1, max(1, count // 4 // at_once)) for device in devices))
     began = time.perf_counter()
-    taken = await asyncio.gather(*(work(device, 1_000_000, count // at_once) for device in devices))
+    taken = await asyncio.gather(*(node.pairs(to, device, 1_000_000, count // at_once) for device in devices))
     took_s = time.perf_counter() - began
     times_ms = [one for times in taken for one in times]
     sys.stdout.write(msgspec.json.encode({"times_ms": times_ms, "took_s": took_s}).decode() + "\n")

@@ -74,7 +74,7 @@ async def _run(options: NodeOptions, log: Log) -> int:
     log.say(_greeting(assembly))
     if api is not None:
         await api.open()
-    _settle_memory()
+    settle_memory()
     readiness = asyncio.create_task(_tell_service_manager(assembly))
     await assembly.stopped.wait()
     readiness.cancel()
@@ -100,7 +100,7 @@ def _greeting(assembly: Assembly) -> str:
     )
 
 
-def _settle_memory() -> None:
+def settle_memory() -> None:
     """Reading the document and meeting the others took much that is not needed any more: give it back, and do
     not look through what stays for ever at each collection."""
     gc.collect()
@@ -114,7 +114,7 @@ async def _tell_service_manager(assembly: Assembly) -> None:
     """READY=1 for systemd, once the node takes part in the mesh."""
     while not assembly.was_ready:
         await asyncio.sleep(READY_LOOK_S)
-    _settle_memory()
+    settle_memory()
     where = os.environ.get("NOTIFY_SOCKET")
     if where:
         address = "\0" + where[1:] if where.startswith("@") else where

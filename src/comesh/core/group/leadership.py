@@ -189,13 +189,14 @@ class Leadership:
             self._late_ms = step.now_ms + self._nearest.wait_ms
             self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
             replica.deadlines.set("spread", self._nearest.wait_ms, step)
-        if self._busy != self._was_busy:
+        if not self._was_busy and self._busy:
             self._schedule_touch(step)
         if "resend" not in replica.deadlines:
             self._schedule_resend(step)
         if "giveup" not in replica.deadlines:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
-        self._count(step)
+        if replica.quorum == 1:  # otherwise somebody else has to have it first
+            self._count(step)
 
     def _send_first(self, step: Step, *, to_all: bool) -> None:
         """Before it is written, and so without letters that still wait for entries before it."""
