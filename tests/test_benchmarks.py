@@ -80,7 +80,7 @@ def test_the_ideal_of_a_run_is_what_an_empty_mesh_takes(monkeypatch: pytest.Monk
     delay = benchmark("protocol_delay")
     calm = delay.delays(delay.Shape.GRID, delay.Strategy.PRIORITY, 2, 1, paper=False, devices=60)
     assert len(calm) == 2
-    assert all(one.took_ms == pytest.approx(one.ideal_ms) for one in calm)
+    assert all(one.took == pytest.approx(one.ideal) for one in calm)
 
 
 def test_the_protocol_costs_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ MAY_IMPORT = {
     "runtime": {"core", "deployment", "drivers", "__version__"},
     "lab": {"core", "deployment", "drivers", "sim", "runtime"},
     "api": {"core", "deployment", "drivers", "runtime", "__version__"},
-    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "api", "__version__"},
+    "experiments": {"core", "deployment", "drivers", "sim", "runtime", "lab"},
+    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "api", "experiments", "__version__"},
 }
 """Arrows point inward only. A new package gets its row here, or the test fails."""
 

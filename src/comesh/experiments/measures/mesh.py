@@ -1,4 +1,4 @@
-"""A simulated mesh that keeps what the protocol benchmark counts: proposals, commits, leaders, messages.
+"""A simulated mesh that keeps what is measured: proposals, commits, leaders, traces, messages.
 
 Unless another radio is asked for, times are exact: a hop takes 10 ms whatever the size of a message (the
 bandwidth is as good as unlimited), nothing is lost, and all nodes start at once. So a time divided by 10 ms

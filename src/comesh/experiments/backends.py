@@ -1,0 +1,67 @@
+"""Where cases are run: here, in processes (joblib), or on a cluster (Dask).
+
+A backend takes cases and gives their outcomes as they come. An outcome depends on the case alone, so neither
+the backend nor the order matters.
+"""
+
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Protocol
+
+from joblib import Parallel, delayed
+
+from comesh.experiments.campaign import Parameters
+from comesh.experiments.catalogue import experiment
+from comesh.experiments.store import Outcome
+
+MOST_TRACE = 2000
+"""Characters that are kept of what went wrong in a case."""
+
+
+class Backend(Protocol):
+    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+        """Of cases of the campaign of the experiment of that id, as they come."""
+        ...
+
+
+def run_case(name: str, code: str, parameters: Parameters) -> Outcome:
+    """One case, wherever this is called."""
+    began_s = time.monotonic()
+    try:
+        rows = experiment(name).campaign.run(dict(parameters))
+    except Exception:
+        wrong = traceback.format_exc()[-MOST_TRACE:]
+        return Outcome(code=code, parameters=parameters, error=wrong, took_s=time.monotonic() - began_s)
+    return Outcome(code=code, parameters=parameters, rows=rows, took_s=time.monotonic() - began_s)
+
+
+class Processes:
+    """So many processes on this machine; one: this process."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+
+    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+        if self._jobs == 1:
+            for case in cases:
+                yield run_case(name, code, case)
+            return
+        parallel = Parallel(n_jobs=self._jobs, return_as="generator_unordered", batch_size=1)
+        yield from parallel(delayed(run_case)(name, code, case) for case in cases)
+
+
+class Cluster:
+    """The workers of a Dask cluster; they need this version of CoMesh installed."""
+
+    def __init__(self, scheduler: str) -> None:
+        self._scheduler = scheduler
+
+    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+        dask = import_module("distributed")
+        with dask.Client(self._scheduler, set_as_default=False) as client:
+            futures = [client.submit(run_case, name, code, case, pure=False) for case in cases]
+            for future in dask.as_completed(futures):
+                yield future.result()
+                future.release()

@@ -1,0 +1,84 @@
+"""What an experiment is: a campaign of cases that are run, and what is read off its results.
+
+A *case* is a set of parameters, its seed among them; what it measures depends on nothing else, so cases can
+be run anywhere and in any order. A *campaign* is many cases of one kind. An *experiment* is a figure, table
+or claim of the paper (P1 to P16), or one of ours (A to G): it compares and draws the results of a campaign.
+Several experiments may look at one campaign.
+
+A module per experiment states its parameters, how a case is run and what is compared:
+
+    CAMPAIGN = Campaign("candidates", cases, run)
+    EXPERIMENT = Experiment(id="P1", title="Candidates per selection", campaign=CAMPAIGN, paper="...",
+                            compare=compare, draw=draw)
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+import msgspec
+from matplotlib.figure import Figure
+
+from comesh.experiments.table import Row, Table, Value
+
+Parameters = dict[str, Value]
+
+
+class Scale(StrEnum):
+    QUICK = "quick"
+    """Every claim, in minutes."""
+    FULL = "full"
+    """The paper's seeds and sizes."""
+
+
+class Verdict(StrEnum):
+    AGREES = "agrees"
+    BETTER = "better"
+    DIFFERS = "differs"
+    OURS = "ours"
+    """The paper has no such number."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of what is compared: what, by us, by the paper, and why they differ if they do."""
+
+    what: str
+    ours: str
+    paper: str = ""
+    verdict: Verdict
+    why: str = ""
+    bar: str = ""
+    """What it is held to here, if to anything."""
+    met: bool | None = None
+    """Whether the bar was met."""
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    name: str
+    cases: Callable[[Scale], Iterable[Parameters]]
+    run: Callable[[Parameters], list[Row]]
+    """What one case measures: rows without the parameters, which are put beside them."""
+    real: bool = False
+    """Real processes: cases wait for real time, so several run at once, and nothing simulated meanwhile."""
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    campaign: Campaign
+    paper: str
+    """What the paper reports, in words; of ours: what is asked."""
+    compare: Callable[[Table], list[Comparison]]
+    draw: Callable[[Table], Figure]
+    about: str = ""
+    """How it was measured, and what has to be known to read it."""
+
+
+def within(ours: float, paper: float, tolerance: float) -> bool:
+    """Whether our number is that near to the paper's."""
+    return abs(ours / paper - 1) <= tolerance
+
+
+def judged(*, agrees: bool, better: bool = False) -> Verdict:
+    if agrees:
+        return Verdict.AGREES
+    return Verdict.BETTER if better else Verdict.DIFFERS

@@ -1,0 +1,1 @@
+"""What several experiments measure with: presets, recorded meshes, delays."""

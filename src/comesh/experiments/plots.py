@@ -1,0 +1,67 @@
+"""How figures look: one style for all of them, in colours that can be told apart without colour vision."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS: Final = "os^DvPX"
+PAPER: Final = {"color": "#777777", "linestyle": "--", "marker": "x"}
+"""What the paper reports, in every figure."""
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 5.2, height: float = 3.4
+) -> tuple[Figure, Any]:
+    """A figure, and its axes: one, or an array of them. No window, whatever there is."""
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns)
+    for one in figure.axes:
+        one.grid(alpha=0.3)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int = 0) -> None:
+    """A line per name: from x to y."""
+    for number, (name, points) in enumerate(curves.items(), start=first):
+        ordered = sorted(points)
+        axes.plot(
+            ordered,
+            [points[x] for x in ordered],
+            label=name,
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=4,
+        )
+
+
+def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "paper") -> None:
+    axes.plot(sorted(points), [points[x] for x in sorted(points)], label=name, **PAPER)  # type: ignore[arg-type]
+
+
+def distribution(axes: Axes, samples: Mapping[str, Sequence[float]]) -> None:
+    """The share of values up to x, a line per name."""
+    for number, (name, values) in enumerate(samples.items()):
+        ordered = sorted(values)
+        shares = [(at + 1) / len(ordered) for at in range(len(ordered))]
+        axes.step(ordered, shares, where="post", label=name, color=COLOURS[number % len(COLOURS)])
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share")
+
+
+def finish(
+    axes: Axes, *, x: str, y: str = "", title: str = "", legend: bool = True, zero: bool = True
+) -> None:
+    """Names of the axes, the title, the legend. zero: the vertical axis begins at 0."""
+    axes.set_xlabel(x)
+    if y:
+        axes.set_ylabel(y)
+    if title:
+        axes.set_title(title, fontsize=10)
+    if zero:
+        axes.set_ylim(bottom=0)
+    if legend:
+        axes.legend(fontsize=8, frameon=False)

@@ -1,0 +1,106 @@
+"""Runs experiments: the cases of their campaigns that have no result yet, then what is read off them all."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from comesh.experiments.backends import Backend, Processes
+from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale
+from comesh.experiments.store import Outcome, Store
+from comesh.experiments.table import Table
+
+REAL_AT_ONCE = 6
+"""Cases of real processes: they wait most of the time."""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A case that broke: an error of ours."""
+
+    parameters: Parameters
+    error: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    experiment: Experiment
+    table: Table
+    comparisons: list[Comparison]
+    failed: list[Failed]
+    took_s: float
+    """Processor time of all its cases, those of earlier runs included."""
+
+    @property
+    def is_good(self) -> bool:
+        """All cases ran, and every bar was met."""
+        return not self.failed and all(one.met is not False for one in self.comparisons)
+
+
+class Progress:
+    """Told how far it is; whoever shows it overrides what it needs."""
+
+    def begin(self, campaign: Campaign, cases: int, had: int) -> None:
+        """cases in all, and how many of them have results already."""
+
+    def dropped(self, campaign: Campaign, results: int) -> None:
+        """Results of other code, which are measured again."""
+
+    def done(self, campaign: Campaign, outcome: Outcome) -> None:
+        """One more case."""
+
+
+def run_campaign(
+    experiment: Experiment, scale: Scale, out: Path, backend: Backend, progress: Progress
+) -> list[Outcome]:
+    """Outcomes in the order of the cases."""
+    campaign = experiment.campaign
+    cases = list(campaign.cases(scale))
+    with Store(out / "cases", campaign) as store:
+        if store.dropped:
+            progress.dropped(campaign, store.dropped)
+        left = [case for case in cases if store.get(case) is None]
+        progress.begin(campaign, len(cases), len(cases) - len(left))
+        where = Processes(REAL_AT_ONCE) if campaign.real else backend
+        if left:
+            for outcome in where.outcomes(experiment.id, store.code, left):
+                store.put(outcome)
+                progress.done(campaign, outcome)
+        found = [store.get(case) for case in cases]
+    return [one for one in found if one is not None]
+
+
+def table_of(outcomes: Sequence[Outcome]) -> Table:
+    """All rows, each with the parameters of its case."""
+    return Table({**one.parameters, **row} for one in outcomes for row in one.rows)
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    out: Path,
+    backend: Backend,
+    *,
+    progress: Progress,
+    finished: Callable[[Result], None] = lambda _: None,
+) -> list[Result]:
+    """Simulations first, then real processes, which have the machine for themselves."""
+    outcomes: dict[str, list[Outcome]] = {}
+    results: dict[str, Result] = {}
+    for one in sorted(experiments, key=lambda one: one.campaign.real):
+        name = one.campaign.name
+        if name not in outcomes:
+            outcomes[name] = run_campaign(one, scale, out, backend, progress)
+        result = results[one.id] = result_of(one, outcomes[name])
+        finished(result)
+    return [results[one.id] for one in experiments]
+
+
+def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
+    failed = [Failed(one.parameters, one.error) for one in outcomes if one.error]
+    table = table_of(outcomes)
+    return Result(
+        experiment=experiment,
+        table=table,
+        comparisons=experiment.compare(table) if len(table) and not failed else [],
+        failed=failed,
+        took_s=sum(one.took_s for one in outcomes),
+    )

@@ -1,0 +1,97 @@
+"""What cases came to so far, kept in files, so that a reproduction goes on where it stopped.
+
+One file per campaign, one JSON line per finished case, written at once. Each line names the code that it was
+measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
+about this one, so such lines are dropped. How results are compared, drawn and told is not among them.
+"""
+
+import inspect
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+import comesh
+from comesh.experiments.campaign import Campaign, Parameters
+from comesh.experiments.table import Row
+
+_MEASURED = ("core", "deployment", "drivers", "sim", "experiments/measures")
+_MEASURED_REAL = (*_MEASURED, "runtime", "lab")
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one case came to: rows, or what went wrong."""
+
+    code: str
+    parameters: Parameters
+    rows: list[Row] = []
+    error: str = ""
+    took_s: float = 0.0
+
+
+_decoder = msgspec.json.Decoder(Outcome)
+
+
+def key_of(parameters: Parameters) -> bytes:
+    return msgspec.json.encode(parameters, order="deterministic")
+
+
+@cache
+def _digest(packages: tuple[str, ...], module: str) -> str:
+    root = Path(comesh.__file__).parent
+    digest = blake2b(digest_size=8)
+    for path in sorted({Path(module), *(path for name in packages for path in (root / name).rglob("*.py"))}):
+        source = path.read_bytes()
+        digest.update(f"{path.name} {len(source)}\n".encode())
+        digest.update(source)
+    return digest.hexdigest()
+
+
+def code_of(campaign: Campaign) -> str:
+    """A digest of what the results of a campaign depend on."""
+    module = inspect.getsourcefile(campaign.run)
+    assert module is not None
+    return _digest(_MEASURED_REAL if campaign.real else _MEASURED, module)
+
+
+class Store:
+    """The results of one campaign, open while its cases are run."""
+
+    def __init__(self, directory: Path, campaign: Campaign) -> None:
+        self.code = code_of(campaign)
+        self._path = directory / f"{campaign.name}.jsonl"
+        self._file: BinaryIO | None = None
+        self._found: dict[bytes, Outcome] = {}
+        self.dropped = 0
+        """Results of other code."""
+
+    def __enter__(self) -> "Store":
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            try:
+                outcome = _decoder.decode(line)
+            except msgspec.DecodeError:  # cut off while it was written
+                continue
+            if outcome.code != self.code:
+                self.dropped += 1
+            elif not outcome.error:
+                self._found[key_of(outcome.parameters)] = outcome
+        draft = self._path.with_suffix(".new")
+        draft.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in self._found.values()))
+        draft.replace(self._path)
+        self._file = self._path.open("ab", buffering=0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._file is not None
+        self._file.close()
+
+    def get(self, parameters: Parameters) -> Outcome | None:
+        return self._found.get(key_of(parameters))
+
+    def put(self, outcome: Outcome) -> None:
+        assert self._file is not None
+        self._found[key_of(outcome.parameters)] = outcome
+        self._file.write(msgspec.json.encode(outcome) + b"\n")
