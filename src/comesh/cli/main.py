@@ -52,6 +52,7 @@ COMMANDS = (
     "sim",
     "fuzz",
     "lab",
+    "reproduce",
     "schema",
 )
 

@@ -62,6 +62,6 @@ class Cluster:
         dask = import_module("distributed")
         with dask.Client(self._scheduler, set_as_default=False) as client:
             futures = [client.submit(run_case, name, code, case, pure=False) for case in cases]
-            for future in dask.as_completed(futures):
+            for future in dask.as_completed(futures, loop=client.loop):
                 yield future.result()
                 future.release()

@@ -24,10 +24,11 @@ class Failed(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     table: Table
+    cases: list[Parameters]
     comparisons: list[Comparison]
     failed: list[Failed]
     took_s: float
-    """Processor time of all its cases, those of earlier runs included."""
+    """Of all its cases, one after the other, those of earlier runs included."""
 
     @property
     def is_good(self) -> bool:
@@ -100,6 +101,7 @@ def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     return Result(
         experiment=experiment,
         table=table,
+        cases=[one.parameters for one in outcomes],
         comparisons=experiment.compare(table) if len(table) and not failed else [],
         failed=failed,
         took_s=sum(one.took_s for one in outcomes),

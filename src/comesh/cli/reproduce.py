@@ -1,0 +1,62 @@
+"""`comesh reproduce`: the paper's evaluation from our core, next to what the paper reports."""
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comesh.cli.terminal import fail
+
+CORES = os.cpu_count() or 1
+OUT = Path("reproduction")
+EXTRA = {"distributed": "dask"}
+"""What is installed with which extra; all else comes with `sim`."""
+
+
+def reproduce(
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...", help="Such as P7 P9, or A to G for ours; `all`, or none, is all of them."
+        ),
+    ] = None,
+    *,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick", help="The paper's seeds and sizes (hours), or every claim in ten minutes."
+        ),
+    ] = False,
+    to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything is written.")] = OUT,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at once.")] = CORES,
+    backend: Annotated[
+        str, typer.Option(metavar="joblib|dask", help="Processes here, or the workers of a Dask cluster.")
+    ] = "joblib",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of the Dask cluster, such as tcp://10.0.0.5:8786.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Run experiments of the paper, and ours beyond it; draw, compare and report what came of them.
+
+    Goes on where it stopped: what was measured by the same code is not measured again. Ends with 0 if every
+    case ran and every bar was met, with 1 if not, with 130 after Ctrl-C.
+    """
+    if backend not in ("joblib", "dask"):
+        fail(f"--backend {backend}: expected joblib or dask")
+    if (backend == "dask") != (scheduler is not None):
+        fail("--backend dask and --scheduler ADDRESS go together")
+    try:
+        reproducing = import_module("comesh.cli.reproducing")
+        if scheduler is not None:
+            import_module("distributed")
+    except ModuleNotFoundError as missing:
+        extra = EXTRA.get(missing.name or "", "sim")
+        fail(f"{missing.name} is not installed: pip install 'comesh[{extra}]'")
+    if listed:
+        reproducing.tell_list(json=json)
+        return
+    reproducing.run(which or ["all"], full=full, to=to, jobs=jobs, scheduler=scheduler, json=json)

@@ -1,0 +1,165 @@
+"""What `comesh reproduce` does once all that it needs is there: runs, shows how far it is, tells the end."""
+
+import datetime
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from comesh import __version__
+from comesh.cli.terminal import Exit, err, fail, number, out, print_json
+from comesh.deployment.problems import did_you_mean
+from comesh.experiments import report, reproduction
+from comesh.experiments.backends import Cluster, Processes
+from comesh.experiments.campaign import Campaign, Comparison, Experiment, Scale, Verdict
+from comesh.experiments.catalogue import MODULES, experiment
+from comesh.experiments.section import Made
+from comesh.experiments.store import Outcome
+
+PLAIN_S = 10.0
+"""Between two lines of progress where there is no terminal."""
+COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
+
+
+def tell_list(*, json: bool) -> None:
+    found = [experiment(name) for name in MODULES]
+    if json:
+        print_json([{"id": one.id, "title": one.title, "paper": one.paper} for one in found])
+        return
+    for one in found:
+        out.print(f"{one.id:4} {one.title}")
+
+
+def run(which: Sequence[str], *, full: bool, to: Path, jobs: int, scheduler: str | None, json: bool) -> None:
+    experiments = _chosen(which)
+    scale = Scale.FULL if full else Scale.QUICK
+    backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        with _Shown(experiments, scale) as shown:
+            results = reproduction.reproduce(
+                experiments, scale, to, backend, progress=shown, finished=lambda one: _tell(one, json=json)
+            )
+        made = Made(command=_command(which, scale), scale=scale, version=__version__, day=str(_today()))
+        sections = report.write(results, to, made)
+    except OSError as wrong:
+        where = wrong.filename or scheduler or to
+        fail(f"{where}: {wrong.strerror or wrong}")
+    good = all(result.is_good for result in results)
+    if json:
+        print_json(
+            {
+                "out": str(to),
+                "good": good,
+                "experiments": [
+                    {"id": one.id, "title": one.title, "failed": one.failed, "comparisons": one.comparisons}
+                    for one in sections
+                ],
+            }
+        )
+    else:
+        out.print(f"\nwrote {to / 'report.html'}, {to / 'report.md'}, figures and tables")
+        if not good:
+            out.print("not all is well: see above what failed or missed its bar")
+    raise typer.Exit(int(Exit.OK if good else Exit.NO))
+
+
+def _chosen(which: Sequence[str]) -> list[Experiment]:
+    names: list[str] = []
+    for word in which:
+        name = word.upper()
+        if name == "ALL":
+            names += MODULES
+        elif name in MODULES:
+            names.append(name)
+        else:
+            known = did_you_mean(name, list(MODULES)) or f"there are {', '.join(MODULES)}, and all"
+            fail(f"there is no experiment {word}; {known}")
+    return [experiment(name) for name in dict.fromkeys(names)]
+
+
+def _command(which: Sequence[str], scale: Scale) -> str:
+    return shlex.join(["comesh", "reproduce", *which, f"--{scale}"])
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(tz=datetime.UTC).date()
+
+
+def _tell(result: reproduction.Result, *, json: bool) -> None:
+    if json:
+        return
+    one = result.experiment
+    out.print(Text(f"\n{one.id}. {one.title}", style="bold"))
+    for compared in result.comparisons:
+        out.print(_line(compared))
+    for failed in result.failed[:3]:
+        out.print(Text(f"  failed: {failed.parameters}\n{failed.error}", style="red"))
+    if len(result.failed) > 3:
+        out.print(f"  and {number(len(result.failed) - 3, 'more case')} failed")
+
+
+def _line(one: Comparison) -> Text:
+    line = Text(f"  {one.what}: {one.ours}")
+    if one.paper:
+        line.append(f" (paper: {one.paper})")
+    line.append(f"  {one.verdict}", style=COLOURS[one.verdict])
+    if one.bar and one.met is not None:
+        line.append(f", {one.bar}: {'met' if one.met else 'MISSED'}", style="" if one.met else "bold red")
+    return line
+
+
+class _Shown(reproduction.Progress):
+    """A bar on a terminal, a line now and then elsewhere; both on standard error."""
+
+    def __init__(self, experiments: Sequence[Experiment], scale: Scale) -> None:
+        campaigns = {one.campaign.name: one.campaign for one in experiments}
+        self._left = self._total = sum(len(list(one.cases(scale))) for one in campaigns.values())
+        columns = (
+            TextColumn("{task.description:24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._task = self._bar.add_task("", total=self._total)
+        self._told_s = self._began_s = time.monotonic()
+        self._measured = 0
+
+    def __enter__(self) -> "_Shown":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, campaign: Campaign, cases: int, had: int) -> None:
+        self._left -= had
+        self._bar.update(self._task, description=campaign.name, advance=had)
+
+    def dropped(self, campaign: Campaign, results: int) -> None:
+        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out and measured again")
+
+    def done(self, campaign: Campaign, outcome: Outcome) -> None:
+        self._left -= 1
+        self._measured += 1
+        self._bar.update(self._task, advance=1)
+        now_s = time.monotonic()
+        if not err.is_terminal and now_s - self._told_s >= PLAIN_S:
+            self._told_s = now_s
+            left_min = (now_s - self._began_s) / self._measured * self._left / 60
+            done = self._total - self._left
+            err.print(f"{campaign.name}: {done} of {self._total} cases, about {left_min:.0f} min left")

@@ -1,0 +1,134 @@
+"""What a reproduction came to: figures, tables of measurements, a report as Markdown and as one HTML page.
+
+- OUT/report.md, report.html: the report; the page has its figures inside
+- OUT/figures/P1.png, P1.svg: one figure per experiment
+- OUT/tables/NAME.csv, NAME.parquet: all measurements of a campaign, one row each, with their parameters
+- OUT/cases/NAME.jsonl: what each case came to, which a later run goes on from
+"""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow
+from matplotlib.figure import Figure
+from pyarrow import parquet
+
+from comesh.experiments.campaign import Comparison
+from comesh.experiments.page import html_page
+from comesh.experiments.reproduction import Result
+from comesh.experiments.section import Made, Section
+from comesh.experiments.table import Table, Value
+
+DOTS_PER_INCH = 110
+MOST_VALUES = 12
+"""Of a parameter that are listed one by one."""
+
+
+def write(results: Sequence[Result], out: Path, made: Made) -> list[Section]:
+    """All files of a reproduction."""
+    for name in ("figures", "tables"):
+        (out / name).mkdir(parents=True, exist_ok=True)
+    sections = [_section(result, out) for result in results]
+    (out / "report.md").write_text(markdown(sections, made))
+    (out / "report.html").write_text(html_page(sections, made.line))
+    return sections
+
+
+def _section(result: Result, out: Path) -> Section:
+    experiment, table = result.experiment, result.table
+    drawn = bool(result.comparisons)
+    name = experiment.campaign.name
+    if len(table):
+        _write_table(table, out / "tables" / name)
+    return Section(
+        id=experiment.id,
+        title=experiment.title,
+        paper=experiment.paper,
+        about=experiment.about,
+        figure=experiment.id if drawn else "",
+        png=_write_figure(experiment.draw(table), out / "figures" / experiment.id) if drawn else b"",
+        comparisons=result.comparisons,
+        parameters=parameters_of(result),
+        table=f"tables/{name}.csv",
+        failed=[f"{one.parameters}: {one.error.strip().splitlines()[-1]}" for one in result.failed],
+    )
+
+
+def _write_figure(figure: Figure, path: Path) -> bytes:
+    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=DOTS_PER_INCH)
+    path.with_suffix(".png").write_bytes(picture.getvalue())
+    return picture.getvalue()
+
+
+def _write_table(table: Table, path: Path) -> None:
+    path.with_suffix(".csv").write_text(table.csv())
+    columns = {name: [row.get(name) for row in table] for name in table.columns}
+    parquet.write_table(pyarrow.table(columns), path.with_suffix(".parquet"))
+
+
+def parameters_of(result: Result) -> str:
+    """What was varied, and how far; and what it took."""
+    names = list(dict.fromkeys(name for case in result.cases for name in case))
+    told = [f"{name} {_values([case[name] for case in result.cases if name in case])}" for name in names]
+    minutes = result.took_s / 60
+    took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
+    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all."
+
+
+def _values(values: Sequence[Value]) -> str:
+    distinct = list(dict.fromkeys(values))
+    whole = [one for one in distinct if type(one) is int]
+    if len(whole) == len(distinct) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
+        return f"{whole[0]} to {whole[-1]}"
+    listed = ", ".join(str(one) for one in distinct[:MOST_VALUES])
+    return listed if len(distinct) <= MOST_VALUES else f"{listed} and {len(distinct) - MOST_VALUES} more"
+
+
+# -- Markdown ----------------------------------------------------------------------------------------------
+
+
+def markdown(sections: Sequence[Section], made: Made) -> str:
+    lines = [
+        "# The paper's evaluation, from our core",
+        "",
+        made.line,
+        "",
+        "| | what | verdict |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| [{one.id}](#{_anchor(one)}) | {one.title} | {one.verdict} |" for one in sections]
+    for one in sections:
+        lines += ["", *_told(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _anchor(section: Section) -> str:
+    kept = "".join(one for one in section.heading.lower() if one.isalnum() or one in " -")
+    return kept.replace(" ", "-")
+
+
+def _told(section: Section) -> list[str]:
+    lines = [
+        f"## {section.heading}",
+        "",
+        f"**{'Asked' if section.is_ours else 'The paper'}.** {section.paper}",
+    ]
+    if section.about:
+        lines += ["", f"**How.** {section.about}"]
+    if section.figure:
+        lines += ["", f"![{section.title}](figures/{section.figure}.png)"]
+    if section.comparisons:
+        lines += ["", "| what | ours | paper | verdict | why |", "| --- | --- | --- | --- | --- |"]
+        lines += [_compared(one) for one in section.comparisons]
+    lines += [f"\n- failed: {one}" for one in section.failed]
+    lines += ["", f"Parameters: {section.parameters} All measurements: [{section.table}]({section.table})."]
+    return lines
+
+
+def _compared(one: Comparison) -> str:
+    bar = f" ({one.bar}: {'met' if one.met else 'MISSED'})" if one.bar and one.met is not None else ""
+    cells = (one.what, one.ours, one.paper, f"{one.verdict}{bar}", one.why)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

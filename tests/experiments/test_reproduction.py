@@ -1,0 +1,149 @@
+"""Campaigns: what was measured is not measured again, all backends come to the same, errors are told."""
+
+import csv
+import sys
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet
+import pytest
+import toy_experiment
+
+from comesh.experiments import backends, catalogue, report
+from comesh.experiments.backends import Cluster, Processes
+from comesh.experiments.campaign import Parameters, Scale
+from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
+from comesh.experiments.section import Made
+from comesh.experiments.store import Outcome, Store
+from comesh.experiments.table import Table, percentile
+
+TOY = toy_experiment.EXPERIMENT
+MADE = Made(command="comesh reproduce P1 --quick", scale=Scale.QUICK, version="0", day="2026-01-01")
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1 is the toy."""
+    monkeypatch.setattr(backends, "experiment", lambda name: TOY)
+
+
+def toy_result(out: Path, scale: Scale = Scale.QUICK) -> Result:
+    return reproduce([TOY], scale, out, Processes(1), progress=Progress())[0]
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = toy_result(tmp_path)
+    assert before.table.numbers("square") == [0, 1, 4, 9]
+
+    def never(*_: object) -> Outcome:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(backends, "run_case", never)
+    assert toy_result(tmp_path).table.rows == before.table.rows
+
+
+def test_only_what_is_missing_is_measured(tmp_path: Path) -> None:
+    measured: list[Parameters] = []
+
+    class Noting(Progress):
+        def done(self, campaign: object, outcome: Outcome) -> None:
+            measured.append(outcome.parameters)
+
+    toy_result(tmp_path)
+    file = tmp_path / "cases" / "squares.jsonl"
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(lines[0] + b"\n" + lines[2] + b"\n" + lines[3][:20])  # cut off while it was written
+    reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Noting())
+    assert [case["number"] for case in measured] == [1, 3]
+
+
+def test_results_of_other_code_do_not_count(tmp_path: Path) -> None:
+    toy_result(tmp_path)
+    file = tmp_path / "cases" / "squares.jsonl"
+    with Store(tmp_path / "cases", TOY.campaign) as store:
+        code = store.code
+    file.write_text(file.read_text().replace(code, "0" * len(code)))
+    with Store(tmp_path / "cases", TOY.campaign) as store:
+        assert store.dropped == 4
+        assert store.get({"number": 1, "seed": 1}) is None
+
+
+def test_an_error_in_a_case_is_told_and_tried_again(tmp_path: Path) -> None:
+    result = toy_result(tmp_path, Scale.FULL)
+    assert [one.parameters["number"] for one in result.failed] == [7]
+    assert "seven is too much" in result.failed[0].error
+    assert not result.is_good
+    [section] = report.write([result], tmp_path, MADE)
+    assert section.verdict == "1 cases failed"
+    assert "seven is too much" in (tmp_path / "report.md").read_text()
+    with Store(tmp_path / "cases", TOY.campaign) as store:
+        assert store.get({"number": 7, "seed": 1}) is None
+
+
+def test_processes_come_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # other processes have the real P1
+    real = catalogue.experiment("P1")
+    code = "any"
+    some = [case for case in real.campaign.cases(Scale.QUICK) if case["devices"] == 50]
+    alone = list(Processes(1).outcomes("P1", code, some))
+    spread = list(Processes(2).outcomes("P1", code, list(reversed(some))))
+    assert _rows(spread) == _rows(alone)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.undo()
+    real = catalogue.experiment("P1")
+    some = [case for case in real.campaign.cases(Scale.QUICK) if case["devices"] == 50]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        spread = list(Cluster(cluster.scheduler_address).outcomes("P1", "any", some))
+    assert _rows(spread) == _rows(list(Processes(1).outcomes("P1", "any", some)))
+
+
+def _rows(outcomes: list[Outcome]) -> dict[bytes, list[dict[str, object]]]:
+    return {msgspec.json.encode(one.parameters): one.rows for one in outcomes}
+
+
+def test_everything_is_written(tmp_path: Path) -> None:
+    report.write([toy_result(tmp_path)], tmp_path, MADE)
+    rows = list(csv.DictReader((tmp_path / "tables" / "squares.csv").read_text().splitlines()))
+    assert rows[3] == {"number": "3", "seed": "1", "square": "9"}
+    assert pyarrow.parquet.read_table(tmp_path / "tables" / "squares.parquet").num_rows == 4
+    for ending, begin in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
+        assert (tmp_path / "figures" / f"P1{ending}").read_bytes().startswith(begin)
+    told = (tmp_path / "report.md").read_text()
+    assert "comesh reproduce P1 --quick" in told
+    assert "number 0 to 3; seed 1. 4 cases" in told
+    assert "the largest \\| square | 9 | 9 | agrees (at least 9: met)" in told
+    page = (tmp_path / "report.html").read_text()
+    assert "Squares &lt;grow&gt;." in page
+    assert "data:image/png;base64," in page
+    assert "http" not in page.split("base64,")[0]
+
+
+def test_outcomes_are_in_the_order_of_the_cases(tmp_path: Path) -> None:
+    class Backwards(Processes):
+        def outcomes(self, name, code, cases):  # type: ignore[no-untyped-def]
+            yield from reversed(list(super().outcomes(name, code, list(cases))))
+
+    found = run_campaign(TOY, Scale.QUICK, tmp_path, Backwards(1), Progress())
+    assert table_of(found).numbers("square") == [0, 1, 4, 9]
+
+
+def test_tables() -> None:
+    table = Table([{"a": 1, "b": 2.0}, {"a": 1, "b": 4.0}, {"a": 2, "c": "x"}])
+    assert table.columns == ["a", "b", "c"]
+    assert table.mean("b") == 3.0
+    assert table.summary(("a",), "b") == {(1,): 3.0}
+    assert table.curves("a", "a", "b") == {"1": {1: 3.0}}
+    assert table.where(a=2).distinct("c") == ["x"]
+    assert percentile([1, 2, 3, 4], 50) == 2
+    assert percentile([5], 99) == 5
+    assert percentile(list(range(1, 101)), 90) == 90
+
+
+def test_no_experiment_needs_a_window() -> None:
+    assert "matplotlib.pyplot" not in sys.modules
