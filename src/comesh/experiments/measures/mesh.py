@@ -13,6 +13,7 @@ from comesh.core.group.config import Config
 from comesh.core.group_messages import InConfig
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.journal import Appended, JournalRecord
+from comesh.core.membership import MembershipSettings
 from comesh.core.messages import Message
 from comesh.core.plan import PlannedRoutine, SelectionSettings
 from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram, StepProgram
@@ -91,11 +92,18 @@ class Mesh:
         *,
         seed: int,
         radio: RadioSettings = EXACT,
+        membership: MembershipSettings | None = None,
         keep_messages: bool = True,
     ) -> None:
         settings = WorldSettings(radio=radio, start_spread_ms=0.0)
         self.simulation = Simulation(
-            topology, seed=seed, settings=settings, program=program, devices=devices, joined=True
+            topology,
+            seed=seed,
+            settings=settings,
+            membership=membership,
+            program=program,
+            devices=devices,
+            joined=True,
         )
         self.program = program
         self.world = self.simulation.world
