@@ -1,0 +1,70 @@
+"""The campaign that P2 to P5 look at: selections in grids, by size, by policy, and by the hash parameters.
+
+Grids of N devices, 40 % of them nodes, f = 2; per case one mesh, and what EPOCHS selections in it come to.
+Random selection does not look at the hash parameters, so it has the cases of the default ones only. The paper
+does not say who is whose neighbour in its grids: P2 is measured both ways that are likely.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from comesh.experiments.campaign import Campaign, Parameters, Scale
+from comesh.experiments.measures.presets import PRESETS
+from comesh.experiments.measures.selections import LSH, RANDOM, selected, selection_of
+from comesh.experiments.table import Row
+from comesh.sim.topology import REACH_SPACINGS, Shape, make_topology
+
+EPOCHS: Final = 8
+SIZES: Final = (50, 100, 250, 500, 750, 1000)
+REACHES: Final = {"diagonals": REACH_SPACINGS, "axes": 1.0}
+"""In spacings: with the diagonals within a plane, or the six neighbours along the axes only."""
+DEFAULTS: Final = {"m": 2, "l": 2, "r": 4, "neighbours": "diagonals"}
+SHARP: Final = {**DEFAULTS, "m": 3}
+"""Those of P2, with fewer candidates."""
+SHARP_SIZE: Final = 1000
+VARIED_SIZE: Final = 500
+VARIED: Final = {"m": (1, 2, 3, 4), "l": (1, 2, 3, 4), "r": (1, 2, 4, 6, 8)}
+"""Those of P5: one is varied, the others are the default ones."""
+NOTE: Final = (
+    "Selections without a simulation: everybody is alive, each epoch is fed with the members of the one "
+    "before. Grids at unit spacing; neighbours along the axes and diagonally within a plane are one hop away, "
+    "and every device relays. The presets differ in nothing that selection depends on here, as there are no "
+    "power domains in these meshes."
+)
+
+
+def meshes() -> Iterator[Parameters]:
+    """Sizes, policies and hash parameters, each combination once."""
+    for devices in SIZES:
+        for members in (LSH, RANDOM):
+            yield {"devices": devices, "members": str(members), **DEFAULTS}
+    yield {"devices": SHARP_SIZE, "members": str(LSH), **SHARP}
+    yield {"devices": SHARP_SIZE, "members": str(LSH), **SHARP, "neighbours": "axes"}
+    yield {"devices": SHARP_SIZE, "members": str(RANDOM), **DEFAULTS, "neighbours": "axes"}
+    for name, values in VARIED.items():
+        for value in values:
+            if value != DEFAULTS[name]:
+                yield {"devices": VARIED_SIZE, "members": str(LSH), **DEFAULTS, name: value}
+
+
+def cases(scale: Scale) -> Iterator[Parameters]:
+    for preset in PRESETS:
+        for mesh in meshes():
+            for seed in range(1, 31 if scale is Scale.FULL else 9):
+                yield {"preset": preset, **mesh, "seed": seed}
+
+
+def run(case: Parameters) -> list[Row]:
+    members, seed = case["members"], case["seed"]
+    topology = make_topology(
+        Shape.GRID, devices=case["devices"], seed=seed, reach=REACHES[case["neighbours"]]
+    )
+    settings = selection_of(case["preset"], members, seed=seed, m=case["m"], l=case["l"], r=case["r"])
+    found = selected(topology, settings, EPOCHS)
+    row: Row = {"quorum_hops": found.quorum_hops, "kept": found.kept}
+    if members == LSH:
+        row |= {"candidates": found.candidates, "candidates_deviation": found.candidates_deviation}
+    return [row]
+
+
+CAMPAIGN = Campaign("selections", cases, run)
