@@ -1,0 +1,86 @@
+"""`comesh reproduce`: what it tells, writes and refuses; a small experiment is run as a user would."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from comesh.cli.main import app
+from comesh.experiments.catalogue import MODULES, experiment
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1 with its smallest mesh only."""
+    module = sys.modules[experiment("P1").campaign.run.__module__]
+    monkeypatch.setattr(module, "PAPER", {50: 13.0})
+
+
+@pytest.mark.usefixtures("small")
+def test_one_experiment_is_run_told_and_written(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = runner.invoke(app, ["reproduce", "p1", "--out", str(out), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert "P1. Candidates per selection" in result.stdout
+    assert "agrees, within 25 %: met" in result.stdout
+    for name in ("report.html", "report.md", "figures/P1.svg", "tables/candidates.csv"):
+        assert (out / name).exists(), name
+    assert "comesh reproduce p1 --quick" in (out / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_missed_bar_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[experiment("P1").campaign.run.__module__]
+    monkeypatch.setattr(module, "PAPER", {50: 130.0})
+    result = runner.invoke(app, ["reproduce", "P1", "--out", str(tmp_path), "--jobs", "1", "--json"])
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["good"] is False
+    assert told["experiments"][0]["comparisons"][0]["met"] is False
+
+
+def test_all_experiments_are_listed() -> None:
+    result = runner.invoke(app, ["reproduce", "--list"])
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == list(MODULES)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["P99"], "there is no experiment P99"),
+        (["P1", "--backend", "slurm"], "expected joblib or dask"),
+        (["P1", "--backend", "dask"], "--scheduler ADDRESS go together"),
+        (["P1", "--scheduler", "tcp://127.0.0.1:1"], "--scheduler ADDRESS go together"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], says: str) -> None:
+    result = runner.invoke(app, ["reproduce", *words])
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "words"),
+    [
+        ("matplotlib", "sim", ["P1"]),
+        ("distributed", "dask", ["P1", "--backend", "dask", "--scheduler", "tcp://127.0.0.1:1"]),
+    ],
+)
+def test_what_is_not_installed_is_named(
+    missing: str, extra: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [
+        one for one in sys.modules if one.startswith(("comesh.experiments", "comesh.cli.reproducing"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in [one for one in sys.modules if one.startswith(f"{missing}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    result = runner.invoke(app, ["reproduce", *words])
+    assert result.exit_code == 2
+    assert f"pip install 'comesh[{extra}]'" in result.stderr
