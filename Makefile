@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz operations garble lab bench peers lock clean
+.PHONY: help demo test check fuzz operations garble lab reproduce bench peers lock clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outs
 
 lab: $(STAMP)  ## break meshes of real processes in every way, and judge them (about twenty minutes; more as root)
 	$(BIN)/comesh lab $(SCENARIOS)
+
+reproduce: $(STAMP)  ## every figure and table of the paper, in short form (about ten minutes; FULL=1: hours)
+	$(BIN)/comesh reproduce all $(if $(FULL),--full)
 
 bench: $(STAMP)  ## measure: selection, simulator, membership, protocol (about twenty minutes)
 	$(BIN)/python benchmarks/selection.py

@@ -74,9 +74,8 @@ def test_what_makes_no_sense_is_refused(words: list[str], says: str) -> None:
 def test_what_is_not_installed_is_named(
     missing: str, extra: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [
-        one for one in sys.modules if one.startswith(("comesh.experiments", "comesh.cli.reproducing"))
-    ]:
+    loaded = ("comesh.experiments", "comesh.cli.reproducing")
+    for name in [one for one in sys.modules if one.startswith(loaded)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     for name in [one for one in sys.modules if one.startswith(f"{missing}.")]:
