@@ -69,9 +69,9 @@ def _distances(preset: str, table: Table) -> tuple[Comparison, ...]:
             verdict=judged(agrees=agrees, better=lsh < PAPER_LSH_HOPS),
             why=""
             if agrees
-            else "The paper does not say who is whose neighbour in its grids. The distance of random selection "
-            "fits diagonals of one hop, as here; with neighbours along the axes only, LSH would come to "
-            f"{axes_lsh:.1f} hops but random to {axes_random:.1f}. Random of the same grid is "
+            else "The paper does not say who is whose neighbour in its grids. The distance of random "
+            "selection fits diagonals of one hop, as here; with neighbours along the axes only, LSH would "
+            f"come to {axes_lsh:.1f} hops but random to {axes_random:.1f}. Random of the same grid is "
             f"{random / lsh:.1f} or {axes_random / axes_lsh:.1f} times as far, against 2.2 reported.",
             bar="at most 2.4",
             met=lsh <= PAPER_LSH_HOPS,

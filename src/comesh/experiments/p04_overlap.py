@@ -55,7 +55,7 @@ def _at(preset: str, devices: int, lsh: float, random: float) -> Comparison:
         if agrees
         else f"Here a group has {MEMBERS} of only {nodes} nodes, so {MEMBERS**2 / nodes:.2f} stay by chance. "
         "The centre of a cluster, to which the near members are nearest, is another device in every epoch "
-        f"(which keeps the load even, P10), so LSH adds {lsh - random:.2f} to that, not three.",
+        f"(which keeps the load even, P10), so LSH adds {lsh - random:.2f} to that.",
     )
 
 

@@ -134,8 +134,8 @@ def _leaders(preset: str, near: list[float], anywhere: list[float]) -> Compariso
         why=""
         if agrees
         else "The centre of a cluster is another device in every epoch, so the near nodes, one of which "
-        "leads, change as well, and no few nodes lead again and again. The mean is the same under any policy: as "
-        "many leaders as groups.",
+        "leads, change as well, and no few nodes lead again and again. The mean is the same under any "
+        "policy: as many leaders as groups.",
     )
 
 

@@ -1,0 +1,31 @@
+"""P1: the number of candidates is the paper's, and grows with the mesh but slower than it."""
+
+from statistics import fmean
+
+import pytest
+
+from comesh.experiments.campaign import Verdict
+from comesh.experiments.p01_candidates import PAPER, compare, run
+from comesh.experiments.table import Table
+
+
+def candidates(devices: int, seeds: int) -> float:
+    cases = [{"preset": "paper", "devices": devices, "seed": seed} for seed in range(1, seeds + 1)]
+    return fmean(row["candidates"] for case in cases for row in run(case))
+
+
+def test_candidates_are_within_a_quarter_of_the_papers() -> None:
+    for devices, paper in PAPER.items():
+        assert candidates(devices, 12) == pytest.approx(paper, rel=0.25)
+
+
+def test_candidates_grow_slower_than_the_mesh() -> None:
+    small, large = candidates(50, 8), candidates(500, 8)
+    assert small < large < 10 * small
+
+
+def test_too_many_candidates_miss_the_bar() -> None:
+    table = Table([{"preset": "paper", "devices": 50, "candidates": 20.0}])
+    (one,) = compare(table)
+    assert one.met is False
+    assert one.verdict is Verdict.DIFFERS
