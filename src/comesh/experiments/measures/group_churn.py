@@ -1,0 +1,85 @@
+"""Operations inside groups while nodes come and go.
+
+Each chosen node crashes or joins once, half of them each, at a uniform time in the experiment. Who joins is
+down when the experiment begins, and comes with an empty disk. Before the experiment all run, and those who are
+to be down are taken away one after the other, so that the groups are made of who is there: the first members of
+a group are pinned in the plan, whoever runs, which has nothing to do with churn.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from comesh.core.ids import NodeId
+from comesh.core.plan import DEPLOYMENT
+from comesh.core.streams import stream
+from comesh.experiments.measures.mesh_operations import (
+    WARM_S,
+    Elections,
+    elected,
+    mesh_at_work,
+    rows_of,
+    worked,
+)
+from comesh.experiments.measures.running import Running
+from comesh.experiments.table import Row
+from comesh.sim.faults import Crash, Restart, Schedule
+from comesh.sim.group_watch import LiveGroups
+from comesh.sim.injection import inject
+from comesh.sim.topology import Topology
+
+APART_LEASES = 2.0
+"""From one node that is taken away to the next, before the experiment."""
+SETTLE_S = 12.0
+"""Then a group has replaced who is gone."""
+
+
+class Churn(NamedTuple):
+    crash: tuple[NodeId, ...]
+    join: tuple[NodeId, ...]
+
+
+def drawn(nodes: Sequence[NodeId], share: float, seed: int) -> Churn:
+    chosen = stream(seed, "churn").sample(sorted(nodes), round(share * len(nodes)))
+    half = len(chosen) // 2
+    return Churn(tuple(chosen[:half]), tuple(chosen[half:]))
+
+
+def schedule(churn: Churn, *, begins_ms: float, lasts_ms: float, apart_ms: float, seed: int) -> Schedule:
+    draws = stream(seed, "churn times")
+
+    def some_time_ms() -> float:
+        return begins_ms + draws.between(0.0, lasts_ms)
+
+    gone = [Crash(at_ms=1000.0 * WARM_S + apart_ms * turn, node=node) for turn, node in enumerate(churn.join)]
+    crashes = [Crash(at_ms=some_time_ms(), node=node) for node in churn.crash]
+    joins = [Restart(at_ms=some_time_ms(), node=node, keep_disk=False) for node in churn.join]
+    return Schedule((*gone, *crashes, *joins))
+
+
+def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, epochs: float) -> list[Row]:
+    """Rows as those of `operations`, elections being those that crashes happen to cause; and how long groups
+    were served."""
+    churn = drawn(list(topology.nodes), share, seed)
+    apart_s = APART_LEASES * setup.lease_s
+    begins_s = WARM_S + apart_s * len(churn.join) + SETTLE_S
+    lasts_s = epochs * setup.epoch_s
+    mesh = mesh_at_work(topology, setup, seed=seed, seconds=begins_s + lasts_s)
+    elections = Elections(mesh)
+    begins_ms = 1000.0 * begins_s
+    plan = schedule(
+        churn, begins_ms=begins_ms, lasts_ms=1000.0 * lasts_s, apart_ms=1000.0 * apart_s, seed=seed
+    )
+    inject(mesh.world, plan)
+    mesh.run(begins_s)
+    groups = LiveGroups(mesh.world, mesh.program.plan)
+    looks = served = 0
+    for _ in range(round(lasts_s)):
+        mesh.run(1.0)
+        groups.look()
+        for group, now in groups.now.items():
+            looks += group != DEPLOYMENT
+            served += group != DEPLOYMENT and now.leader is not None
+    rows = rows_of(
+        {**worked(mesh, setup, since_ms=begins_ms), **elected(elections.done, setup, since_ms=begins_ms)}
+    )
+    return [*rows, {"operation": "served", "share": served / looks}]

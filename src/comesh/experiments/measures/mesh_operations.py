@@ -1,0 +1,249 @@
+"""What happens inside the groups of a simulated mesh, and how long it takes: quorums, elections, transfers.
+
+- quorum: the leader proposes an entry -> it counts it as committed;
+- election: the first Ask of a candidate since it last heard a leader -> it serves; and the same from the claim
+  of the ballot in which it serves. What comes before, until somebody suspects the leader, depends on leases and
+  not on the mesh, and is told apart;
+- state transfer, at a change of epoch: the leader of a config proposes its end -> the leader of the next one
+  serves. In between nobody does. Of it, the part after the end was committed is told apart: before that it is
+  a quorum like any other.
+
+Leaders are crashed for elections, one after the other, in a mesh whose epochs do not end. Quorums and transfers
+are those of a mesh at work: the paper's routines, fired all the time. Times are in hops. The group of the
+deployment, which the paper has not, is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from comesh.core.effects import LeaderChanged, Observation
+from comesh.core.group.config import Config
+from comesh.core.group_messages import Ask, Claim, InConfig, Sync, Update
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.messages import Message
+from comesh.core.plan import DEPLOYMENT
+from comesh.core.records import HandoffRecord
+from comesh.core.stamps import Ballot
+from comesh.core.strategies import Strategy
+from comesh.experiments.measures.mesh import FOR_EVER_MS, Change, Mesh, by_hand, switches
+from comesh.experiments.measures.running import Running
+from comesh.experiments.table import Row, percentile
+from comesh.sim.topology import Topology
+from comesh.sim.workloads import Timing, Workload, paper_workload
+
+OPERATIONS = ("quorum", "election", "state transfer")
+WARM_S = 2.0
+"""Groups come up, and find their devices."""
+ROUTINES = 20
+FIRED_EVERY_S = 8.0
+"""Each routine: so that groups have something to commit, and hardly ever anybody waits for a lock."""
+MOST_FAILOVER_S = 10.0
+
+Samples = dict[str, list[float]]
+"""By what was measured, in hops."""
+
+
+class Election(NamedTuple):
+    group: GroupId
+    winner: NodeId
+    config: Config
+    first_asked_ms: float
+    """By anybody in the group."""
+    asked_ms: float
+    claimed_ms: float
+    serving_ms: float
+
+
+class Elections:
+    """Hears who asks and claims in a mesh, and notes who came to serve by that; make it before the mesh runs."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.done: list[Election] = []
+        self._asked_ms: dict[tuple[GroupId, int], dict[NodeId, float]] = {}
+        self._claimed_ms: dict[tuple[GroupId, int, NodeId, Ballot], float] = {}
+        mesh.world.senders.append(self._note)
+        mesh.world.observers.append(self._observe)
+
+    def _note(self, now_ms: float, by: NodeId, to: NodeId, message: Message, size_bytes: int) -> None:
+        if not isinstance(message, InConfig):
+            return
+        place = (message.group, message.number)
+        match message.body:
+            case Ask():
+                self._asked_ms.setdefault(place, {}).setdefault(by, now_ms)
+            case Claim(ballot=ballot):
+                self._claimed_ms.setdefault((*place, by, ballot), now_ms)
+            case Update() | Sync() if place in self._asked_ms:
+                # Somebody leads: who asked before will ask anew if that one falls, too.
+                self._asked_ms[place].pop(to, None)
+            case _:
+                pass
+
+    def _observe(self, now_ms: float, node: NodeId, told: Observation) -> None:
+        if not isinstance(told, LeaderChanged) or told.state != "serving":
+            return
+        number = told.config.number
+        asked = self._asked_ms.pop((told.group, number), {})
+        claimed_ms = self._claimed_ms.get((told.group, number, node, told.ballot))
+        if node in asked and claimed_ms is not None:
+            first_ms = min(asked.values())
+            self.done.append(
+                Election(told.group, node, told.config, first_ms, asked[node], claimed_ms, now_ms)
+            )
+
+
+def transfers(mesh: Mesh) -> Iterator[tuple[Change, Change]]:
+    """Who ended a config and, after that, who first served the next one."""
+    ended: dict[tuple[GroupId, int], Change] = {}
+    for change in mesh.changes:
+        group, number = change.told.group, change.told.config.number
+        if change.told.state == "handing off":
+            ended.setdefault((group, number), change)
+        elif change.told.state == "serving":
+            ending = ended.pop((group, number - 1), None)
+            if ending is not None:
+                yield ending, change
+
+
+def crash_leader(mesh: Mesh, group: GroupId) -> NodeId | None:
+    """Crash the leader of a group; None: that cuts the mesh, and no quorum is left together."""
+    dead, config = mesh.leader(group), mesh.config(group)
+    mesh.world.crash(mesh.world.machines[dead])
+    nodes, radio = mesh.world.topology.nodes, mesh.world.radio
+    stations = [nodes[node] for node in config.nodes if node != dead]
+    together = max(sum(radio.reaches(here, there) for there in stations) for here in stations)
+    return dead if together >= config.quorum else None
+
+
+def work_of(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Workload:
+    """The paper's routines, each fired again and again."""
+    return paper_workload(
+        topology,
+        setup.selection,
+        setup.protocol,
+        routines=ROUTINES,
+        seed=seed,
+        alone=False,
+        timing=Timing(
+            first_ms=1000.0 * WARM_S,
+            window_ms=1000.0 * FIRED_EVERY_S,
+            firings=max(1, int(seconds / FIRED_EVERY_S)),
+        ),
+    )
+
+
+def mesh_at_work(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Mesh:
+    """With the paper's routines; its messages are not kept."""
+    work = work_of(topology, setup, seed=seed, seconds=seconds)
+    return Mesh(
+        topology,
+        work.program,
+        work.devices,
+        seed=seed,
+        radio=setup.radio,
+        membership=setup.membership,
+        keep_messages=False,
+    )
+
+
+def worked(mesh: Mesh, setup: Running, *, since_ms: float) -> Samples:
+    """What was proposed, and which configs ended, from that time on."""
+    hop_ms = setup.radio.hop_ms
+    committed_ms = {
+        (commit.group, commit.config.number): commit.committed_ms
+        for commit in mesh.commits
+        if isinstance(commit.entry[0], HandoffRecord)
+    }
+    moved = [
+        (ending, serving)
+        for ending, serving in transfers(mesh)
+        if ending.told.group != DEPLOYMENT and ending.at_ms >= since_ms
+    ]
+    ends = [(ending.told.group, ending.told.config.number) for ending, _ in moved]
+    return {
+        "quorum": [
+            (commit.committed_ms - commit.proposed_ms) / hop_ms
+            for commit in mesh.commits
+            if commit.group != DEPLOYMENT and commit.proposed_ms >= since_ms
+        ],
+        "state transfer": [(serving.at_ms - ending.at_ms) / hop_ms for ending, serving in moved],
+        "transfer after the commit": [
+            (serving.at_ms - committed_ms[end]) / hop_ms
+            for end, (_, serving) in zip(ends, moved, strict=True)
+            if end in committed_ms
+        ],
+    }
+
+
+def elected(elections: Sequence[Election], setup: Running, *, since_ms: float = 0.0) -> Samples:
+    hop_ms = setup.radio.hop_ms
+    counted = [one for one in elections if one.group != DEPLOYMENT and one.asked_ms >= since_ms]
+    return {
+        "election": [(one.serving_ms - one.asked_ms) / hop_ms for one in counted],
+        "from the claim": [(one.serving_ms - one.claimed_ms) / hop_ms for one in counted],
+    }
+
+
+def failovers(topology: Topology, setup: Running, *, seed: int) -> Samples:
+    """Elections: of each group in turn the leader crashes, and comes back once the group is served."""
+    lasting = replace(setup.protocol, epoch_ms=FOR_EVER_MS)
+    program = by_hand(topology, setup.selection, lasting, {}, Strategy.SEQUENTIAL)
+    mesh = Mesh(
+        topology,
+        program,
+        switches(topology),
+        seed=seed,
+        radio=setup.radio,
+        membership=setup.membership,
+        keep_messages=False,
+    )
+    elections = Elections(mesh)
+    mesh.run(WARM_S)
+    noticed_ms: list[float] = []
+    for cluster in program.plan.clusters:
+        crashed_ms = mesh.now_ms
+        leader = mesh.leader(cluster.group)
+        crash_leader(mesh, cluster.group)
+        served = _until_served(mesh, elections, cluster.group, crashed_ms)
+        if served is not None:
+            noticed_ms.append(served.first_asked_ms - crashed_ms)
+        mesh.world.start(mesh.world.machines[leader])
+        mesh.run(3 * setup.lease_s)  # it recovers, and promises nothing in its first lease
+    found = elected(elections.done, setup)
+    found["until suspicion"] = [each / setup.radio.hop_ms for each in noticed_ms]
+    return found
+
+
+def _until_served(mesh: Mesh, elections: Elections, group: GroupId, since_ms: float) -> Election | None:
+    while mesh.now_ms < since_ms + 1000.0 * MOST_FAILOVER_S:
+        mesh.run(0.1)
+        for one in reversed(elections.done):
+            if one.group == group and one.serving_ms > since_ms:
+                return one
+    return None
+
+
+def rows_of(samples: Samples) -> list[Row]:
+    """A row for each operation of which there was any."""
+    return [
+        {
+            "operation": name,
+            "median": percentile(values, 50),
+            "mean": sum(values) / len(values),
+            "p90": percentile(values, 90),
+            "count": len(values),
+        }
+        for name, values in samples.items()
+        if values
+    ]
+
+
+def operations(topology: Topology, setup: Running, *, seed: int, epochs: float) -> list[Row]:
+    """All three, of a mesh in which nothing else goes wrong."""
+    seconds = epochs * setup.epoch_s
+    mesh = mesh_at_work(topology, setup, seed=seed, seconds=seconds)
+    mesh.run(WARM_S + seconds)
+    samples = worked(mesh, setup, since_ms=1000.0 * WARM_S)
+    return rows_of({**samples, **failovers(topology, setup, seed=seed)})
