@@ -15,6 +15,8 @@ ONCE_BROKEN = {
     181: "a handoff that waited for commands to land waited for ever",
     189: "the end of a command by hand was not told, for its leader was handing off",
     296: "a pause dropped what waited, and its leader did not live to tell it",
+    309: "a run that was fired and paused by one entry counted as one that went on",
+    422: "the last disk that had a group's state was wiped",
     5107: "a version that a lone leader could not write was learned by all others",
 }
 

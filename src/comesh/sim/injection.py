@@ -99,7 +99,7 @@ class _Injector:
                 world.kill(machine)
             case Restart():
                 if machine.process is None:
-                    if not fault.keep_disk:
+                    if not (fault.keep_disk or machine.keeps_disk):
                         world.wipe(machine)
                     world.start(machine)
             case DiskFull():

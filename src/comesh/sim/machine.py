@@ -119,6 +119,7 @@ class Machine:
         "away",
         "clock",
         "disk",
+        "keeps_disk",
         "name",
         "node_id",
         "paused_until_ms",
@@ -143,6 +144,8 @@ class Machine:
         """How long a step takes: 0 unless the machine is slow."""
         self.away = False
         """It is not there yet, or not any more: nothing starts it."""
+        self.keeps_disk = False
+        """Whatever a schedule says: it is the last disk that has something."""
         self.revoked = False
         """Its certificate is: nobody hears it, and it hears nobody."""
 

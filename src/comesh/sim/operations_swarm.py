@@ -33,6 +33,8 @@ from comesh.sim.checks.answers import Answers
 from comesh.sim.checks.disks import sits
 from comesh.sim.checks.paused import PausedCommands
 from comesh.sim.engine import Priority
+from comesh.sim.faults import Restart
+from comesh.sim.last_disks import is_last_of_a_group
 from comesh.sim.machine import Machine
 from comesh.sim.operations import Operation, What
 from comesh.sim.operations_case import OPERATING_MS, Compiler, Edit, draw
@@ -41,6 +43,8 @@ from comesh.sim.swarm_case import Case
 from comesh.sim.trace import Trace
 from comesh.sim.world import NodeFactory
 
+SPARED_BEFORE_MS = 0.001
+"""So long before a disk would be wiped it is seen whether it may be."""
 LOOK_MS = 1000.0
 """How often people look whether they can go on."""
 MOST_TRIES = 6
@@ -87,6 +91,16 @@ class OperationsSwarm(Swarm):
                 machine.away = True
         for operation in self.case.operations:
             self._at(operation.at_ms, self._operate, operation)
+        for fault in self.case.faults.faults:
+            if isinstance(fault, Restart) and not fault.keep_disk:
+                self._at(fault.at_ms - SPARED_BEFORE_MS, self._spare_last, fault.node)
+
+    def _spare_last(self, node: NodeId) -> None:
+        machine = self.world.machines[node]
+        machine.keeps_disk = self._is_last(machine)
+
+    def _is_last(self, machine: Machine) -> bool:
+        return is_last_of_a_group(machine, self.world.machines.values())
 
     def _nodes(self, specs: dict[DeviceId, DeviceSpec]) -> NodeFactory:
         compiler = Compiler(self.case, self.topology, specs)
@@ -253,6 +267,8 @@ class OperationsSwarm(Swarm):
     def _leave(self, operation: Operation) -> None:
         assert operation.of is not None
         machine = self.world.machines[operation.of]
+        if operation.what is not What.LEAVE and self._is_last(machine):
+            return
         if operation.what is What.LEAVE_DEAD:
             self.world.take_away(machine)
         self._change_nodes(operation, 1)
@@ -266,6 +282,8 @@ class OperationsSwarm(Swarm):
 
     def _revoke(self, operation: Operation) -> None:
         assert operation.of is not None
+        if self._is_last(self.world.machines[operation.of]):
+            return
         new = self.world.revoke(operation.of)
         self._done["revoked"] += 1
         self._later(operation.later_ms, self._begin, new, operation)

@@ -53,6 +53,16 @@ def test_a_command_in_the_entry_of_the_pause_came_first() -> None:
     assert told.promises == []
 
 
+def test_a_run_that_begins_and_ends_in_the_entry_of_the_pause_came_first() -> None:
+    told = led()
+    told.commit(1.0, fired(A), run(A, Stage.RELEASING_LOCKS), paused("a"))
+    assert told.promises == []
+    told = led()
+    told.commit(1.0, paused("a"))
+    told.commit(2.0, fired(A), run(A, Stage.RELEASING_LOCKS))
+    assert told.promises == [Promise.ORDERS]
+
+
 def command(one: RunId, ballot: Ballot = OPENING) -> Letter:
     body = Command(one, 1, 0, Fence(1, ballot), DeviceId("d9"), "on", None, 1000.0, True, None)
     return Letter(GroupId("other"), GroupId("g"), Fence(1, ballot), 1, body)

@@ -35,7 +35,7 @@ class Orders:
         for _, before, after in changes:
             match after:
                 case RunRecord():
-                    self._on_run(at_ms, before, after, state)
+                    self._on_run(at_ms, before, after, state, now)
                 case DeviceRecord():
                     self._on_device(at_ms, before, after, state)
                     self._on_intents(at_ms, group, (before, after), state, now)
@@ -52,13 +52,17 @@ class Orders:
         """What is lost with a loss may be ordered again."""
         return []
 
-    def _on_run(self, at_ms: float, before: Record | None, run: RunRecord, state: State) -> None:
+    def _on_run(
+        self, at_ms: float, before: Record | None, run: RunRecord, state: State, now: set[str]
+    ) -> None:
+        """now: orders of the same entry. A run that began just before one, and ends with it, is no fault."""
         begins = not isinstance(before, RunRecord) or before.run != run.run
         if is_by_hand(run.run) or not (begins or run.stage is Stage.EXECUTING):
             return
         for of in (ALL, run.run.routine):
             order = state.records.get(standing_key(Kind.PAUSED, of))
-            if isinstance(order, Standing):
+            ends_at_once = run.stage is Stage.RELEASING_LOCKS
+            if isinstance(order, Standing) and not (ends_at_once and order.key in now):
                 what = f"{run.run} goes on, but its routine was paused by {order.by}"
                 self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run.run,))
 
