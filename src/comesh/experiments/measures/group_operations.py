@@ -1,0 +1,53 @@
+"""How long the operations of groups take, read off what nodes wrote and told (P16).
+
+- quorum: the leader writes an entry -> it counts it as committed;
+- election: a candidate writes its claim -> it serves;
+- state transfer: the leader of a config proposes its end -> the leader of the next one serves.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from comesh.core.effects import Committed, LeaderChanged
+from comesh.core.journal import Appended, Promised
+from comesh.experiments.measures.histories import Moment, Sample
+
+
+def quorums(moments: Iterable[Moment]) -> list[Sample]:
+    found: list[Sample] = []
+    written: dict[tuple[str, int, object, int], float] = {}
+    for at_ms, who, what in moments:
+        if isinstance(what, Appended):
+            written.setdefault((who, what.mark, what.ballot, what.number), at_ms)
+        elif isinstance(what, Committed):
+            began_ms = written.get((who, what.config.mark, what.ballot, what.number))
+            if began_ms is not None:
+                found.append(Sample(at_ms, at_ms - began_ms))
+    return found
+
+
+def elections(moments: Sequence[Moment]) -> list[Sample]:
+    found: list[Sample] = []
+    claimed: dict[tuple[str, int, object], float] = {}
+    for at_ms, who, what in moments:
+        if isinstance(what, Promised):
+            claimed.setdefault((who, what.mark, what.ballot), at_ms)
+        elif isinstance(what, LeaderChanged) and what.state == "serving" and what.ballot.round > 0:
+            began_ms = claimed.get((who, what.config.mark, what.ballot))
+            if began_ms is not None:
+                found.append(Sample(at_ms, at_ms - began_ms))
+    return found
+
+
+def transfers(moments: Iterable[Moment]) -> list[Sample]:
+    found: list[Sample] = []
+    ended: dict[tuple[str, int], float] = {}
+    for at_ms, _, what in moments:
+        if not isinstance(what, LeaderChanged):
+            continue
+        if what.state == "handing off":
+            ended.setdefault((what.group, what.config.number), at_ms)
+        elif what.state == "serving":
+            began_ms = ended.pop((what.group, what.config.number - 1), None)
+            if began_ms is not None:
+                found.append(Sample(at_ms, at_ms - began_ms))
+    return found

@@ -1,0 +1,156 @@
+"""One trial of the paper's 11-node deployment on real processes: bytes by the counters of nodes and of the
+network, delays by recordings.
+
+Bytes of a node, end to end: to and from devices, and what it sends to other nodes, before that is bundled and
+encrypted; membership apart. The devices are in this process, each with a socket at its station.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.drivers.virtual.server import DevicesServer
+from comesh.experiments.measures.deployed_workload import PaperWorkload, make_workload
+from comesh.experiments.measures.histories import recorded
+from comesh.experiments.measures.stations import OURS, Stations, stations_of
+from comesh.experiments.measures.trial import (
+    DROPPED_S,
+    Trial,
+    Window,
+    bandwidth_row,
+    bandwidth_rows,
+    delay_rows,
+)
+from comesh.experiments.table import Row
+from comesh.lab.mesh import Mesh, now_us
+
+BOUND_S: Final = 120.0
+"""For whatever must happen: the machine may be busy with other trials."""
+PARTS: Final = {
+    "devices": ("bytes to devices", "bytes from devices"),
+    "groups": ("bytes of groups",),
+    "membership": ("bytes of membership",),
+}
+"""Of bandwidth, and the counters of a node that each is made of."""
+
+
+class _Counts(NamedTuple):
+    """So far, by node."""
+
+    at_s: float
+    nodes: dict[NodeId, dict[str, int]]
+    transmitted: dict[NodeId, dict[str, int]]
+
+
+def real_trial(trial: Trial) -> list[Row]:
+    """Everything that it started has ended when this returns, or fails."""
+    shared = Path("/dev/shm")
+    workload = make_workload(trial.shape, routines=trial.routines, seed=trial.seed, lasts_s=trial.lasts_s)
+    with (
+        tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory,
+        stations_of(workload) as stations,
+    ):
+        document = Path(directory) / "trial.yaml"
+        document.write_text(
+            make_workload(
+                trial.shape,
+                routines=trial.routines,
+                seed=trial.seed,
+                lasts_s=trial.lasts_s,
+                settings=trial.settings,
+                devices_at=stations.devices_at,
+            ).document
+        )
+        with stations.mesh(document, Path(directory)) as mesh:
+            before, after, ends_s = asyncio.run(_play(mesh, stations, workload, trial))
+        window = Window(before.at_s * 1000, after.at_s * 1000, ends_s * 1000)
+        rows = [*_bandwidth(before, after), *delay_rows(recorded(mesh.recordings), window)]
+        rows.append({"measure": "machine load", "value": os.getloadavg()[0]})
+        return [{**row, "network": stations.name} for row in rows]
+
+
+async def _play(
+    mesh: Mesh, stations: Stations, workload: PaperWorkload, trial: Trial
+) -> tuple[_Counts, _Counts, float]:
+    """What was counted before and after, and when leaders had been killed."""
+    async with _devices(mesh, stations) as servers:
+        groups = await asyncio.to_thread(_begin, mesh)
+        loop = asyncio.get_running_loop()
+        for reading in workload.readings:
+            living = servers[reading.device].living(reading.device)
+            loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
+        await asyncio.sleep(DROPPED_S)
+        before = await asyncio.to_thread(_count, mesh, stations)
+        await asyncio.sleep(trial.seconds)
+        after = await asyncio.to_thread(_count, mesh, stations)
+        for number in range(trial.kills):
+            await asyncio.to_thread(_kill, mesh, groups, number)
+        return before, after, now_us() / 1e6
+
+
+@asynccontextmanager
+async def _devices(mesh: Mesh, stations: Stations) -> AsyncIterator[dict[DeviceId, DevicesServer]]:
+    """Each a server of its own; they stand still but for the readings that they are given."""
+    servers: dict[DeviceId, DevicesServer] = {}
+    try:
+        for device in sorted(mesh.deployment.devices):
+            server = servers[device] = DevicesServer(
+                mesh.deployment, [device], seed=1, now_ms=lambda: now_us() / 1000, still=True
+            )
+            await stations.open(device, server)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.close()
+
+
+def _begin(mesh: Mesh) -> frozenset[GroupId]:
+    """Start all nodes, and wait until all take part; which groups there are."""
+    for node in mesh.nodes:
+        mesh.start(node)
+    mesh.wait_for(mesh.is_ready, "all nodes are ready", bound_s=BOUND_S)
+    groups = frozenset(one.group for status in mesh.statuses().values() for one in status.groups)
+    mesh.wait_for(lambda: set(mesh.leaders()) == groups, "all groups are served", bound_s=BOUND_S)
+    return groups
+
+
+def _count(mesh: Mesh, stations: Stations) -> _Counts:
+    nodes = {status.node: status.counters for status in mesh.statuses().values()}
+    assert len(nodes) == len(mesh.nodes), f"only {sorted(nodes)} said what they sent"
+    transmitted = {node: dict(counters) for node, counters in stations.transmitted().items()}
+    return _Counts(now_us() / 1e6, nodes, transmitted)
+
+
+def _kill(mesh: Mesh, groups: frozenset[GroupId], number: int) -> None:
+    """kill -9 of the leader of a group, each time of the next one; until all is well again."""
+    leaders = mesh.leaders()
+    chosen = sorted(group for group in leaders if group != "deployment")
+    victim = leaders[chosen[number % len(chosen)]]
+    mesh.kill(victim)
+    mesh.wait_for(lambda: set(mesh.leaders()) == groups, "all groups are served again", bound_s=BOUND_S)
+    mesh.start(victim)
+    mesh.wait_for(mesh.is_ready, f"{victim} is back", bound_s=BOUND_S)
+    mesh.wait_for(lambda: set(mesh.leaders()) == groups, "all groups are served again", bound_s=BOUND_S)
+
+
+def _bandwidth(before: _Counts, after: _Counts) -> list[Row]:
+    took_s = after.at_s - before.at_s
+
+    def rates(
+        first: Mapping[NodeId, Mapping[str, int]], last: Mapping[NodeId, Mapping[str, int]], *names: str
+    ) -> dict[str, float]:
+        return {
+            node: sum(counters.get(name, 0) - first[node].get(name, 0) for name in names) / took_s
+            for node, counters in last.items()
+        }
+
+    rows = bandwidth_rows({part: rates(before.nodes, after.nodes, *names) for part, names in PARTS.items()})
+    if after.transmitted:
+        rows.append(bandwidth_row("hop by hop", rates(before.transmitted, after.transmitted, *OURS)))
+        rows.append(bandwidth_row("routing", rates(before.transmitted, after.transmitted, "routing")))
+    return rows

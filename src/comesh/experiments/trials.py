@@ -1,0 +1,91 @@
+"""The campaign of P14, P15 and P16: trials of the paper's 11-node deployment, real ones beside simulated ones.
+
+Real trials run several at once, which shares the processors: simulated ones come first, so that they do not
+disturb them. A hub's rate is the same at all times: its trials are short. The first ten seconds of all are
+dropped. Leaders are killed (kill -9) at the end of every trial of a mesh, when all else is measured.
+
+In full, trials last as long as the paper's, and ten routines also for ten epochs. Quick, real ones see one
+epoch, simulated ones four.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from comesh.experiments.campaign import Campaign, Parameters, Scale
+from comesh.experiments.measures.deployed_workload import ROUTINES
+from comesh.experiments.measures.presets import Preset
+from comesh.experiments.measures.real_trial import real_trial
+from comesh.experiments.measures.simulated_trial import simulated_trial
+from comesh.experiments.measures.trial import Mode, Trial
+from comesh.experiments.table import Row
+from comesh.lab.shapes import Shape
+
+REAL, SIMULATED = "real", "simulated"
+EPOCH_S = 60
+EPOCHS = 10
+"""Over which the busiest node is judged."""
+SHAPES = tuple(Shape)
+QUICK_ROUTINES = (1, 10, 20)
+QUICK_SEED = 3
+QUICK_S = {REAL: 60.0, SIMULATED: 240.0}
+QUICK_HUB_S, HUB_S = 15.0, 60.0
+QUICK_KILLS, KILLS = 2, 4
+LONG_ROUTINES = 10
+SEEDS = range(1, 6)
+
+
+def cases(scale: Scale) -> Iterator[Parameters]:
+    for where in (SIMULATED, REAL):
+        yield from _quick(where) if scale is Scale.QUICK else _full(where)
+
+
+def _quick(where: str) -> Iterator[Parameters]:
+    quick: Parameters = {"seed": QUICK_SEED, "seconds": QUICK_S[where], "kills": QUICK_KILLS}
+    for shape in SHAPES:
+        for routines in QUICK_ROUTINES:
+            yield _mesh(where, shape, routines, Preset.DEFAULT, **quick)
+    for shape in SHAPES:
+        yield _mesh(where, shape, LONG_ROUTINES, Preset.PAPER, **quick)
+        yield _hub(where, shape, LONG_ROUTINES, seed=QUICK_SEED, seconds=QUICK_HUB_S)
+
+
+def _full(where: str) -> Iterator[Parameters]:
+    lengths = [*ROUTINES.items(), (LONG_ROUTINES, float(EPOCHS * EPOCH_S))]
+    for seed, shape in itertools.product(SEEDS, SHAPES):
+        for preset, (routines, seconds) in itertools.product(Preset, lengths):
+            yield _mesh(where, shape, routines, preset, seed=seed, seconds=seconds, kills=KILLS)
+        for routines in ROUTINES:
+            yield _hub(where, shape, routines, seed=seed, seconds=HUB_S)
+
+
+def _mesh(
+    where: str, shape: Shape, routines: int, preset: Preset, *, seed: int, seconds: float, kills: int
+) -> Parameters:
+    return {
+        "where": where,
+        "mode": str(Mode.MESH),
+        "preset": str(preset),
+        "shape": str(shape),
+        "routines": routines,
+        "seed": seed,
+        "epoch_s": EPOCH_S,
+        "seconds": seconds,
+        "kills": kills,
+    }
+
+
+def _hub(where: str, shape: Shape, routines: int, *, seed: int, seconds: float) -> Parameters:
+    """A hub is a preset of its own; who leads it is killed nowhere, since nobody takes its place."""
+    mesh = _mesh(where, shape, routines, Preset.DEFAULT, seed=seed, seconds=seconds, kills=0)
+    return {**mesh, "mode": str(Mode.CENTRAL)}
+
+
+def run(case: Parameters) -> list[Row]:
+    asked = dict(case)
+    measure = real_trial if asked.pop("where") == REAL else simulated_trial
+    return measure(msgspec.convert(asked, Trial))
+
+
+CAMPAIGN = Campaign("deployment", cases, run, real=True)
