@@ -23,6 +23,7 @@ COMMANDS = (
     "new",
     "validate",
     "plan",
+    "availability",
     "up",
     "status",
     "nodes",

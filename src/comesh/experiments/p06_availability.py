@@ -67,10 +67,11 @@ def run(case: Parameters) -> list[Row]:
     policy = {"cluster_size": cluster_size, "members": case["members"]}
     plan = plan_of(topology, setup(case["preset"], f=sizes.f, seed=seed, selection=policy).selection)
     together = alone(plan) if domains == ONE_BY_ONE else by_domain(plan, topology.power_domains.values())
+    rule = plan.settings.power_domain_rule
     draws = stream(seed, "what fails")
     borne = failures_borne(seats_over_epochs(plan, EPOCHS), together, DRAWS_PER_EPOCH, draws)
     return [
-        {"failures": failures, "availability": mesh, "one_group": group}
+        {"rule": rule, "failures": failures, "availability": mesh, "one_group": group}
         for failures, (mesh, group) in enumerate(zip(borne.mesh, borne.group, strict=True))
     ]
 
@@ -181,7 +182,7 @@ def _of(groups: int) -> Sizes:
 def _compare_domains(table: Table, domains: int) -> Iterator[Comparison]:
     """One power domain out, by policy; the presets differ in the rule."""
     for members in POLICIES:
-        off, on = (_drawn(table, preset=preset, members=members) for preset in PRESETS)
+        on, off = (_drawn(table, rule=rule, members=members) for rule in (True, False))
         nodes = SIZES.smart // domains
         yield Comparison(
             what=f"availability with one of {domains} power domains ({nodes} nodes) out, {members}",
@@ -231,13 +232,13 @@ def _draw_domains(axes: Axes, table: Table) -> None:
     """Of the middle number of domains, by rule and policy."""
     domains = DOMAINS[len(DOMAINS) // 2]
     found = {
-        f"{members}, rule {rule}": {
+        f"{members}, rule {'on' if rule else 'off'}": {
             out: share
-            for out, share in _drawn(table, preset=preset, members=members, domains=domains).items()
+            for out, share in _drawn(table, rule=rule, members=members, domains=domains).items()
             if out <= domains // 2
         }
         for members in POLICIES
-        for preset, rule in zip(PRESETS, ("off", "on"), strict=True)
+        for rule in (False, True)
     }
     lines(axes, found)
     finish(axes, x=f"power domains out, of {domains}", y="availability", title="Whole power domains fail")

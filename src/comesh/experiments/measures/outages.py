@@ -37,10 +37,19 @@ def mesh_of(sizes: Sizes, shape: Shape, seed: int) -> tuple[Topology, int]:
 
 
 def in_power_domains(topology: Topology, domains: int) -> Topology:
-    """The same mesh with its nodes in so many power domains, neighbours in one, as breakers feed rooms."""
+    """The same mesh with its nodes in so many power domains, neighbours in one, as breakers feed rooms.
+
+    ValueError: so many of about equal size cannot be made.
+    """
     nodes = sorted(topology.nodes)
     places = place_array(topology.places[topology.nodes[node]] for node in nodes)
-    found = clusters_by_place(places, -(-len(nodes) // domains))
+    size = -(-len(nodes) // domains)
+    found = clusters_by_place(places, size)
+    if len(found) != domains:
+        if size == 1:
+            raise ValueError(f"there are only {len(nodes)} nodes for {domains} power domains")
+        near = f"{len(found)} or {-(-len(nodes) // (size - 1))}"
+        raise ValueError(f"{len(nodes)} nodes make no {domains} power domains of one size; {near} would do")
     named = {f"domain {number}": tuple(nodes[row] for row in rows) for number, rows in enumerate(found, 1)}
     return replace(topology, power_domains=named)
 
