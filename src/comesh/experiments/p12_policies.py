@@ -29,7 +29,11 @@ POLICIES = tuple(
 )
 """What each has at random."""
 NAMED = tuple(policy for policy in POLICIES if len(policy) in (0, 1, 3))
-EPOCHS = {Preset.PAPER: 5.0, Preset.DEFAULT: 1.2}
+"""By the paper."""
+QUICK = {Preset.PAPER: NAMED, Preset.DEFAULT: (POLICIES[0], POLICIES[-1])}
+EPOCHS = {Preset.PAPER: 4.0, Preset.DEFAULT: 1.1}
+LOWER = 0.05
+"""What is lowered by less than this is not lowered."""
 
 
 def name_of(policy: frozenset[str]) -> str:
@@ -41,7 +45,7 @@ def name_of(policy: frozenset[str]) -> str:
 def cases(scale: Scale) -> Iterator[Parameters]:
     full = scale is Scale.FULL
     for preset in PRESETS:
-        for policy in POLICIES if full else NAMED:
+        for policy in POLICIES if full else QUICK[preset]:
             for seed in range(1, 11 if full else 2):
                 yield {"preset": preset, "policy": name_of(policy), "seed": seed}
 
@@ -76,9 +80,8 @@ def compare(table: Table) -> list[Comparison]:
                     what=f"{operation}: all by locality against all random, {preset}",
                     ours=f"{joined(delays)} hops; {100 * saved[operation]:.0f} % less",
                     paper="locality lowers it",
-                    verdict=judged(agrees=delays[near] < delays[far]),
-                    bar="lower",
-                    met=delays[near] < delays[far],
+                    verdict=judged(agrees=saved[operation] >= LOWER),
+                    why="" if saved[operation] >= LOWER else WHY_NOT_LOWER,
                 )
             )
         least = min(saved, key=lambda operation: saved[operation])
@@ -94,9 +97,14 @@ def compare(table: Table) -> list[Comparison]:
     return found
 
 
+WHY_NOT_LOWER = (
+    "The paper elects when a group is formed and all members live; we elect when a leader fell. It was one "
+    "of the f+1 near members, so the f promises and acknowledgements that its successor needs take one of "
+    "the f members from anywhere."
+)
 WHY_NOT_LEAST = (
-    "An election of ours must reach a member from anywhere in either case: the leader that fell was one of the "
-    "f+1 near ones, so f promises take one of the f others. A transfer is mostly quorums, which locality lowers."
+    "Elections profit less: what falls is a near leader, so that one of the members from anywhere has to "
+    "promise. A transfer is mostly quorums, which locality lowers."
 )
 
 
@@ -123,7 +131,7 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "Measured as P11. Clusters, members and leaders each by locality or at random; the quick scale has the "
-        "combinations that the paper names, the full one all eight."
+        "Measured as P11. Clusters, members and leaders each by locality or at random; the quick scale has "
+        "the combinations that the paper names, the full one all eight."
     ),
 )

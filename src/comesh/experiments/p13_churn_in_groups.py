@@ -104,8 +104,8 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "Measured as P11, while each chosen node crashes or joins once at a uniform time; elections are those "
-        "that crashes of leaders cause. A delay is that of an operation that came to its end: how long groups "
-        "were served at all is told beside it."
+        "Measured as P11, while each chosen node crashes or joins once at a uniform time; elections are "
+        "those that crashes of leaders cause. A delay is that of an operation that came to its end: how "
+        "long groups were served at all is told beside it."
     ),
 )

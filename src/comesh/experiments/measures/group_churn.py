@@ -1,9 +1,9 @@
 """Operations inside groups while nodes come and go.
 
 Each chosen node crashes or joins once, half of them each, at a uniform time in the experiment. Who joins is
-down when the experiment begins, and comes with an empty disk. Before the experiment all run, and those who are
-to be down are taken away one after the other, so that the groups are made of who is there: the first members of
-a group are pinned in the plan, whoever runs, which has nothing to do with churn.
+down when the experiment begins, and comes with an empty disk. Before the experiment all run, and those who
+are to be down are taken away one after the other, so that the groups are made of who is there: the first
+members of a group are pinned in the plan, whoever runs, which has nothing to do with churn.
 """
 
 from collections.abc import Sequence

@@ -1,16 +1,16 @@
 """What happens inside the groups of a simulated mesh, and how long it takes: quorums, elections, transfers.
 
 - quorum: the leader proposes an entry -> it counts it as committed;
-- election: the first Ask of a candidate since it last heard a leader -> it serves; and the same from the claim
-  of the ballot in which it serves. What comes before, until somebody suspects the leader, depends on leases and
-  not on the mesh, and is told apart;
+- election: the first Ask of a candidate since it last heard a leader -> it serves; and the same from the
+  claim of the ballot in which it serves. What comes before, until somebody suspects the leader, depends on
+  leases and not on the mesh, and is told apart;
 - state transfer, at a change of epoch: the leader of a config proposes its end -> the leader of the next one
   serves. In between nobody does. Of it, the part after the end was committed is told apart: before that it is
   a quorum like any other.
 
-Leaders are crashed for elections, one after the other, in a mesh whose epochs do not end. Quorums and transfers
-are those of a mesh at work: the paper's routines, fired all the time. Times are in hops. The group of the
-deployment, which the paper has not, is left out.
+Leaders are crashed for elections, one after the other, in a mesh whose epochs do not end. Quorums and
+transfers are those of a mesh at work: the paper's routines, fired all the time. Times are in hops. The
+group of the deployment, which the paper has not, is left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,8 @@ class Election(NamedTuple):
 
 
 class Elections:
-    """Hears who asks and claims in a mesh, and notes who came to serve by that; make it before the mesh runs."""
+    """Hears who asks and claims in a mesh, and notes who came to serve by that. Make it before the mesh
+    runs."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.done: list[Election] = []
@@ -117,19 +118,27 @@ def crash_leader(mesh: Mesh, group: GroupId) -> NodeId | None:
     return dead if together >= config.quorum else None
 
 
-def work_of(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Workload:
+def work_of(
+    topology: Topology,
+    setup: Running,
+    *,
+    seed: int,
+    seconds: float,
+    routines: int = ROUTINES,
+    every_s: float = FIRED_EVERY_S,
+) -> Workload:
     """The paper's routines, each fired again and again."""
     return paper_workload(
         topology,
         setup.selection,
         setup.protocol,
-        routines=ROUTINES,
+        routines=routines,
         seed=seed,
         alone=False,
         timing=Timing(
             first_ms=1000.0 * WARM_S,
-            window_ms=1000.0 * FIRED_EVERY_S,
-            firings=max(1, int(seconds / FIRED_EVERY_S)),
+            window_ms=1000.0 * every_s,
+            firings=max(1, int(seconds / every_s)),
         ),
     )
 

@@ -1,11 +1,11 @@
 """The presets for meshes that run: groups, devices and membership at work.
 
-The preset `paper` has hops of a second. Much that a mesh waits for is no setting and is sized for hops of some
-10 ms: drivers give a device 2 s to answer, a membership probe has half a second, candidates defer for 100 ms
-per rank. With hops of a second no device would ever answer, and living nodes would be declared dead. So here
-the paper's unit of time is 10 ms instead of a second, in everything that the preset states: an epoch is 200
-hops, a lease 20, and a byte costs as little of a hop as it does at a second per hop. What the preset does not
-state (monitoring, the period of membership) is as long as the lease, as it is by default.
+The preset `paper` has hops of a second. Much that a mesh waits for is no setting and is sized for hops of
+some 10 ms: drivers give a device 2 s to answer, a membership probe has half a second, candidates defer for
+100 ms per rank. With hops of a second no device would ever answer, and living nodes would be declared dead.
+So here the paper's unit of time is 10 ms instead of a second, in everything that the preset states: an
+epoch is 200 hops, a lease 20, and a byte costs as little of a hop as it does at a second per hop. What the
+preset does not state (monitoring, the period of membership) is as long as the lease, as it is by default.
 """
 
 from typing import Any
