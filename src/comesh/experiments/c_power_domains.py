@@ -267,6 +267,8 @@ EXPERIMENT = Experiment(
         f"Grids, 40 % of the devices nodes, f = {F}, the whole protocol simulated. The worst domain goes out "
         f"for {OUTAGE_S} s, {ROUTINES} routines fire meanwhile. Served by nobody: without a leader, or with "
         "one that has no majority. A group that lost its majority to a power loss waits on after the power "
-        "is back, until nothing that was sent before can still land."
+        "is back, until nothing that was sent before can still land. A signal lasts "
+        f"{WINDOW_S / 4:g} s: one that comes and goes while a new leader is elected is seen by nobody, so a "
+        "firing in the first seconds of the outage can be missing with the rule as well."
     ),
 )
