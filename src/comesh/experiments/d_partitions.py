@@ -113,9 +113,10 @@ EXPERIMENT = Experiment(
     about=(
         "Shares of time are over all groups. A leader that lost its majority and has nothing to commit still "
         "counts as serving. While the mesh is cut, routines over both sides wait, and a clause that is true "
-        "for five seconds where nobody serves the device is not heard of. Commands that are lost on their way "
-        "to a device are not sent again: their outcome is unknown, and their run fails. A routine that fires "
-        "again was told an old reading by a leader that sent its letters of the last two seconds once more. "
+        "for five seconds where nobody serves the device is not heard of. Commands that are lost on their "
+        "way to a device are not sent again: their outcome is unknown, and their run fails. A routine that "
+        "fires again was told an old reading by a leader that sent its letters of the last two seconds once "
+        "more. "
         "The quick scale has 100 devices, and fewer cases of the preset `paper`."
     ),
 )

@@ -138,8 +138,8 @@ EXPERIMENT = Experiment(
     about=(
         "Measured: one setting switched on at a time, each run with the same routines; a run's cost is that "
         "of a mesh at work less that of the same mesh at rest, and the delay is a mean and includes the wait "
-        "for the next poll. Counted: journaled claims, fences, leases, pre-votes and acknowledged releases cannot be switched "
-        "off, so their share of what nodes send is told, in a mesh of which a leader crashes every four "
-        "seconds. A second is a hundred hops. The quick scale has 100 devices."
+        "for the next poll. Counted: journaled claims, fences, leases, pre-votes and acknowledged releases "
+        "cannot be switched off, so their share of what nodes send is told, in a mesh of which a leader "
+        "crashes every four seconds. A second is a hundred hops. The quick scale has 100 devices."
     ),
 )

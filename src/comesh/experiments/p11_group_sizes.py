@@ -34,11 +34,17 @@ def cases(scale: Scale) -> Iterator[Parameters]:
         for shape in SHAPES if full else SHAPES[:1]:
             for f in FAILURES if full else FAILURES[::2]:
                 for seed in range(1, 11 if full else 2):
-                    yield {"preset": preset, "shape": shape, "k": 2 * f + 1, "seed": seed}
+                    yield {
+                        "preset": preset,
+                        "shape": shape,
+                        "devices": DEVICES,
+                        "k": 2 * f + 1,
+                        "seed": seed,
+                    }
 
 
 def run(case: Parameters) -> list[Row]:
-    topology = make_topology(Shape(case["shape"]), devices=case.get("devices", DEVICES), seed=case["seed"])
+    topology = make_topology(Shape(case["shape"]), devices=case["devices"], seed=case["seed"])
     setup = running(case["preset"], f=(case["k"] - 1) // 2, seed=case["seed"])
     return operations(topology, setup, seed=case["seed"], epochs=EPOCHS[Preset(case["preset"])])
 

@@ -47,7 +47,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     for preset in PRESETS:
         for policy in POLICIES if full else QUICK[preset]:
             for seed in range(1, 11 if full else 2):
-                yield {"preset": preset, "policy": name_of(policy), "seed": seed}
+                yield {"preset": preset, "policy": name_of(policy), "devices": DEVICES, "seed": seed}
 
 
 def run(case: Parameters) -> list[Row]:
@@ -61,7 +61,7 @@ def run(case: Parameters) -> list[Row]:
         "members": MemberPolicy.RANDOM if "members" in policy else MemberPolicy.LSH_MIX,
         "leaders": locality("leaders"),
     }
-    topology = make_topology(Shape.GRID, devices=case.get("devices", DEVICES), seed=case["seed"])
+    topology = make_topology(Shape.GRID, devices=case["devices"], seed=case["seed"])
     setup = running(case["preset"], seed=case["seed"], selection=selection)
     return operations(topology, setup, seed=case["seed"], epochs=EPOCHS[Preset(case["preset"])])
 

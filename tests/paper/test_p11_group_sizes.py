@@ -1,0 +1,57 @@
+"""P11: operations inside groups scale well with k; ours transfer state by quorums, which grow a little."""
+
+import pytest
+
+from comesh.experiments.campaign import Verdict
+from comesh.experiments.operation_panels import delay
+from comesh.experiments.p11_group_sizes import compare, draw, run
+from comesh.experiments.table import Table
+
+SIZES = (3, 9)
+LEASE_HOPS = 20
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    cases = [{"preset": "paper", "shape": "grid", "devices": 75, "k": k, "seed": 1} for k in SIZES]
+    return Table({**case, **row} for case in cases for row in run(case))
+
+
+def test_no_operation_grows_as_the_group_does(table: Table) -> None:
+    for operation in ("quorum", "election", "state transfer"):
+        small, large = (delay(table, operation, k=k) for k in SIZES)
+        assert 0 < large < small * SIZES[1] / SIZES[0]
+
+
+def test_a_quorum_is_a_round_trip_and_an_election_three(table: Table) -> None:
+    """The shortest ones: to a neighbour and back."""
+    for k in SIZES:
+        assert delay(table, "quorum", k=k) >= 2
+        assert delay(table, "election", k=k) >= 6
+        assert delay(table, "from the claim", k=k) >= 4
+        assert delay(table, "from the claim", k=k) < delay(table, "election", k=k)
+
+
+def test_a_transfer_is_longer_than_the_commit_of_its_end(table: Table) -> None:
+    for k in SIZES:
+        rest = delay(table, "transfer after the commit", k=k)
+        assert 0 < rest < delay(table, "state transfer", k=k)
+
+
+def test_suspicion_takes_leases_whatever_the_size(table: Table) -> None:
+    for k in SIZES:
+        assert LEASE_HOPS < delay(table, "until suspicion", k=k) < 3.5 * LEASE_HOPS
+
+
+def test_every_group_moved_and_every_leader_was_replaced(table: Table) -> None:
+    groups = 3
+    for k in SIZES:
+        rows = table.where(k=k)
+        assert rows.where(operation="election").numbers("count")[0] >= groups
+        assert rows.where(operation="state transfer").numbers("count")[0] >= groups
+
+
+def test_it_is_compared_and_drawn(table: Table) -> None:
+    found = {one.what: one for one in compare(table)}
+    assert found["quorum by k, grid, paper"].verdict is Verdict.AGREES
+    assert len(draw(table).axes) == 3
