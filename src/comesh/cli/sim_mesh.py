@@ -1,7 +1,9 @@
 """What `comesh sim` runs: the mesh of a document with its program, or a shape with the paper's workload."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from comesh.cli.documents import read_deployment
 from comesh.cli.terminal import fail
@@ -9,7 +11,13 @@ from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
 from comesh.core.plan import SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
+from comesh.core.registry import Registry
+from comesh.core.selection import PlanningError
+from comesh.core.selection.policies import LEADER_POLICIES, MEMBER_POLICIES
+from comesh.core.strategies import LOCK_STRATEGIES, Strategy, strategy_named
 from comesh.deployment.planning import plan_of
+from comesh.deployment.policy_names import check_name
+from comesh.deployment.problems import WrongError
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.drivers.virtual.document_devices import device_specs
@@ -45,6 +53,31 @@ class Given(NamedTuple):
     membership_only: bool
     seed: int
     run_ms: float
+    names: "Names"
+
+
+class Names(NamedTuple):
+    """Policies and a strategy by the names that are registered; None: the default."""
+
+    members: str | None = None
+    leaders: str | None = None
+    strategy: str | None = None
+
+    def check(self) -> None:
+        """Ends the command where one of them is not registered."""
+        registries: tuple[Registry[Any], ...] = (MEMBER_POLICIES, LEADER_POLICIES, LOCK_STRATEGIES)
+        for option, name, registry in zip(self._fields, self, registries, strict=True):
+            if name is not None:
+                try:
+                    check_name(registry, name)
+                except WrongError as wrong:
+                    fail(f"--{option} {name}: {wrong}")
+
+    def selection(self, f: int) -> SelectionSettings:
+        settings = SelectionSettings(f=f)
+        return replace(
+            settings, members=self.members or settings.members, leaders=self.leaders or settings.leaders
+        )
 
 
 class Mesh(NamedTuple):
@@ -75,19 +108,23 @@ def shaped(given: Given) -> Mesh:
     if len(topology.devices) < 2:
         fail("routines need at least two devices, one that fires and one that acts; or say --membership-only")
     routines = max(1, len(topology.devices) // DEVICES_PER_ROUTINE)
-    workload = paper_workload(
-        topology,
-        SelectionSettings(f=min(SelectionSettings().f, (len(topology.nodes) - 1) // 2)),
-        ProtocolSettings(),
-        routines=routines if given.routines is None else given.routines,
-        seed=given.seed,
-        alone=False,
-        timing=Timing(
-            first_ms=FIRST_FIRING_MS,
-            window_ms=FIRING_EVERY_MS,
-            firings=max(1, int((given.run_ms - FIRST_FIRING_MS / 2) // FIRING_EVERY_MS)),
-        ),
-    )
+    try:
+        workload = paper_workload(
+            topology,
+            given.names.selection(min(SelectionSettings().f, (len(topology.nodes) - 1) // 2)),
+            ProtocolSettings(),
+            routines=routines if given.routines is None else given.routines,
+            seed=given.seed,
+            strategies=(strategy_named(given.names.strategy or str(Strategy.SEQUENTIAL)),),
+            alone=False,
+            timing=Timing(
+                first_ms=FIRST_FIRING_MS,
+                window_ms=FIRING_EVERY_MS,
+                firings=max(1, int((given.run_ms - FIRST_FIRING_MS / 2) // FIRING_EVERY_MS)),
+            ),
+        )
+    except PlanningError as wrong:
+        fail(str(wrong))
     return Mesh(topology, MembershipSettings(), HOP_MS, workload.devices, workload.program)
 
 

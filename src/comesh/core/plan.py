@@ -48,9 +48,9 @@ class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     cluster_size: int = 25
     clusters: Locality = Locality.LOCALITY
-    members: Locality = Locality.LOCALITY
-    """LOCALITY is the paper's LSH-random mix (`lsh-mix`), RANDOM its hashing alone (`random`)."""
-    leaders: Locality = Locality.LOCALITY
+    members: str = Locality.LOCALITY
+    leaders: str = Locality.LOCALITY
+    """Both by the names that `core/selection/policies.py` has registered."""
     power_domain_rule: bool = True
     lsh: Lsh = Lsh()
 

@@ -14,7 +14,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership.roster import Roster
 from comesh.core.plan import Plan
 from comesh.core.selection import Selector
-from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.strategies import Batch, LockOrder, Strategy, StrategyName
 from comesh.core.values import Value
 
 ReadingName = tuple[str, str]
@@ -110,7 +110,7 @@ class RoutineProgram(msgspec.Struct, frozen=True, kw_only=True):
     """Over the readings of one event device."""
     schedule: Instants | None = None
     cooldown_ms: float = 0.0
-    strategy: Strategy = Strategy.SEQUENTIAL
+    strategy: StrategyName = Strategy.SEQUENTIAL
     steps: tuple[StepProgram, ...] = ()
 
     @property

@@ -11,7 +11,7 @@ import msgspec
 from comesh.core.group.config import Config
 from comesh.core.ids import Counter, DeviceId, GroupId, RoutineId
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId, Stamp
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import Strategy, StrategyName
 from comesh.core.values import Value
 from comesh.core.words import Word
 
@@ -297,7 +297,7 @@ class RunRecord(_Record, frozen=True, tag=6):
     attempt: Counter
     fired_ms: float
     why: str
-    strategy: Strategy
+    strategy: StrategyName
     steps: tuple[RunStep, ...]
     held: tuple[Held, ...] = ()
     """Of this attempt."""

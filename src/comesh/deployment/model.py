@@ -11,9 +11,9 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import Place
 from comesh.core.values import Value
+from comesh.deployment.policy_names import LockStrategyName
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.settings import Settings
-from comesh.deployment.strategies import Strategy
 from comesh.deployment.values import (
     DocumentModel,
     DurationMs,
@@ -186,7 +186,7 @@ class Routine(DocumentModel):
     cooldown_ms: DurationMs = Field(
         default=0, alias="cooldown", description="Not again within this long after a firing."
     )
-    strategy: Strategy | None = Field(
+    strategy: LockStrategyName | None = Field(
         default=None, description="How to get the locks; left out: as the settings say."
     )
     undo: Flag = Field(default=False, description="If the run fails, put back what it changed.")

@@ -2,7 +2,6 @@
 
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import (
-    Locality,
     Lsh,
     Plan,
     PlannedDevice,
@@ -14,7 +13,7 @@ from comesh.core.selection.planning import make_plan
 from comesh.deployment.clause_types import Readings
 from comesh.deployment.clauses import Clause, compile_clause, compile_event_clause, vocabulary
 from comesh.deployment.model import Deployment, Routine
-from comesh.deployment.settings import MemberPolicy, Settings
+from comesh.deployment.settings import Settings
 
 
 def plan_of(deployment: Deployment, version: int = 1, previous: Plan | None = None) -> Plan:
@@ -31,13 +30,12 @@ def plan_of(deployment: Deployment, version: int = 1, previous: Plan | None = No
 
 def selection_settings(settings: Settings) -> SelectionSettings:
     selection = settings.selection
-    near = selection.members is MemberPolicy.LSH_MIX
     return SelectionSettings(
         f=settings.f,
         seed=settings.seed,
         cluster_size=selection.cluster_size,
         clusters=selection.clusters,
-        members=Locality.LOCALITY if near else Locality.RANDOM,
+        members=selection.members,
         leaders=selection.leaders,
         power_domain_rule=selection.power_domain_rule,
         lsh=Lsh(

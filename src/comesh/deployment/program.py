@@ -25,7 +25,7 @@ from comesh.core.program import (
     RoutineProgram,
     StepProgram,
 )
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import strategy_named
 from comesh.core.values import Value
 from comesh.deployment.clause_types import Readings
 from comesh.deployment.load import load_bytes
@@ -164,7 +164,7 @@ def _routine(
         on_event=clause if routine.on_event is not None else None,
         schedule=_instants(routine, zone, settings.location),
         cooldown_ms=float(routine.cooldown_ms),
-        strategy=Strategy[(routine.strategy or settings.locks.strategy).name],
+        strategy=strategy_named(routine.strategy or settings.locks.strategy),
         steps=tuple(
             _step(step, deployment.devices[DeviceId(step.device)], settings.command_timeout_ms)
             for step in routine.do

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from comesh.core.plan import Locality
 from comesh.core.strategies import Batch, LockOrder
+from comesh.deployment.policy_names import LeaderPolicyName, LockStrategyName, MemberPolicyName
 from comesh.deployment.problems import WrongError, did_you_mean, quote
-from comesh.deployment.strategies import Strategy
 from comesh.deployment.values import DocumentModel, DurationMs, Flag, Number, Text, Whole
 
 MAX_F = 20
@@ -21,6 +21,8 @@ MAX_CLUSTER_SIZE = 10_000
 
 
 class MemberPolicy(StrEnum):
+    """The built-in ones."""
+
     LSH_MIX = "lsh-mix"
     RANDOM = "random"
 
@@ -38,10 +40,11 @@ class Timeouts(StrEnum):
 class LocksSettings(DocumentModel):
     """How routines get the locks of their devices."""
 
-    strategy: Strategy = Field(
-        default=Strategy.SEQUENTIAL,
+    strategy: LockStrategyName = Field(
+        default="sequential",
         description="sequential: one after the other in one global order. optimistic: all at once, give all "
-        "back on a refusal. priority: all at once, the older run goes first. A routine may choose its own.",
+        "back on a refusal. priority: all at once, the older run goes first. Or one of your own. A routine "
+        "may choose another.",
     )
     batch: Batch = Field(
         default=Batch.CLUSTER,
@@ -70,11 +73,15 @@ class SelectionPolicy(DocumentModel):
     """Who looks after what."""
 
     clusters: Locality = Field(default=Locality.LOCALITY, description="Which devices form a cluster.")
-    members: MemberPolicy = Field(
-        default=MemberPolicy.LSH_MIX,
-        description="lsh-mix: f+1 members near the cluster and f from anywhere. random: all from anywhere.",
+    members: MemberPolicyName = Field(
+        default=str(MemberPolicy.LSH_MIX),
+        description="lsh-mix: f+1 members near the cluster and f from anywhere. random: all from anywhere. "
+        "Or one of your own.",
     )
-    leaders: Locality = Field(default=Locality.LOCALITY, description="Who leads: a near member, or any.")
+    leaders: LeaderPolicyName = Field(
+        default=str(Locality.LOCALITY),
+        description="Who leads: a near member, any, or as your own policy says.",
+    )
     cluster_size: Annotated[Whole, Field(ge=1, le=MAX_CLUSTER_SIZE)] = Field(
         default=25, description="The most devices of one cluster."
     )

@@ -29,7 +29,7 @@ from comesh.core.program import (
     StepProgram,
 )
 from comesh.core.selection.planning import make_plan
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import Strategy, StrategyName
 from comesh.core.streams import stream
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
@@ -127,7 +127,7 @@ def paper_workload(
     *,
     routines: int,
     seed: int,
-    strategies: Sequence[Strategy] = (Strategy.SEQUENTIAL,),
+    strategies: Sequence[StrategyName] = (Strategy.SEQUENTIAL,),
     alone: bool = True,
     timing: Timing | None = None,
     toggles: float = 0.0,
@@ -169,7 +169,7 @@ def deployment_workload(
     routines: int,
     seed: int,
     length_ms: float,
-    strategies: Sequence[Strategy] = (Strategy.SEQUENTIAL,),
+    strategies: Sequence[StrategyName] = (Strategy.SEQUENTIAL,),
     toggles: float = 0.0,
 ) -> Workload:
     """Routines as in the paper's deployment, over readings that change until length_ms."""
@@ -201,7 +201,7 @@ def contention_workload(
     seed: int,
     routines: int = 20,
     contended: int = 4,
-    strategies: Sequence[Strategy] = tuple(Strategy),
+    strategies: Sequence[StrategyName] = tuple(Strategy),
     period_ms: float = 4000.0,
     toggles: float = 0.25,
 ) -> Workload:

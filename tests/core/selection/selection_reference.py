@@ -160,15 +160,15 @@ class Reference:
 
         local: list[str] = []
         majority = self.size // 2 + 1
-        if group != DEPLOYMENT and settings.members is Locality.LOCALITY:
+        if group != DEPLOYMENT and settings.members == Locality.LOCALITY:
             centre = self.centre(group)
             for device in [centre, *self.neighbours(centre)]:
                 take(by_distance(self.candidates(device), self.device_at[centre]), majority)
             local = list(chosen)
         take(by_hash(self.alive), self.size)
-        if group != DEPLOYMENT and settings.members is Locality.RANDOM:
+        if group != DEPLOYMENT and settings.members == Locality.RANDOM:
             local = by_distance(chosen, self.device_at[self.centre(group)])[:majority]
-        if settings.leaders is Locality.RANDOM:
+        if settings.leaders == Locality.RANDOM:
             local = []
         ranked = by_hash(local) + by_hash(set(chosen) - set(local))
         absent = by_hash(set(self.node_at) - set(self.alive))

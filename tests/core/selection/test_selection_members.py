@@ -85,7 +85,7 @@ def test_a_node_that_leaves_changes_little(situation: Situation, data: st.DataOb
         old, new = before.members(group), after.members(group)
         if leaver not in old:
             assert set(new) == set(old)
-        elif plan.settings.members is Locality.RANDOM or group == DEPLOYMENT or before.cap == before.size:
+        elif plan.settings.members == Locality.RANDOM or group == DEPLOYMENT or before.cap == before.size:
             assert changed(old, new) == 1
         else:
             assert 1 <= changed(old, new) <= 3

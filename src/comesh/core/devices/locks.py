@@ -30,7 +30,7 @@ from comesh.core.orders.standing import standing
 from comesh.core.records import Call, DeviceRecord, Hold, Kind, Standing, Waiter
 from comesh.core.stamps import FIRST_ERA, RunId
 from comesh.core.step import Step
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import AtDevices, Strategy, strategy_of
 from comesh.core.work_messages import (
     Letter,
     LockAnswer,
@@ -73,8 +73,9 @@ class Locks:
         self._wounded: dict[DeviceId, _Wounded] = {}
         self._grants: dict[tuple[RunId, int], tuple[GroupId | None, list[LockAnswer]]] = {}
         """Of this step, to be told together."""
-        strategies = (routine.strategy for routine in self._serving.program.routines.values())
-        self._by_age = Strategy.PRIORITY in strategies or self._serving.era > FIRST_ERA
+        strategies = {routine.strategy for routine in self._serving.program.routines.values()}
+        aged = any(strategy_of(strategy).uses(AtDevices.BY_AGE) for strategy in strategies)
+        self._by_age = aged or self._serving.era > FIRST_ERA
 
     def begin(self, step: Step) -> None:
         for device in self._cluster.occupied:

@@ -18,12 +18,11 @@ from comesh.core.records import (
     routine_key,
 )
 from comesh.core.routines.ledger import live_run, trace
-from comesh.core.routines.locks import acknowledged, groups_of, maybe_asked
+from comesh.core.routines.locks import acknowledged, groups_of, manner_of, maybe_asked
 from comesh.core.routines.runs import Runs, under_way
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
 from comesh.core.step import Step
-from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
     CommandState,
     Fenced,
@@ -139,7 +138,7 @@ class Answers:
             self._runs.stop_run(run, f"{body.stop} broke its lock of {body.device}", step)
         elif self._gives_back(run):
             trace(self._serving, run.run, "wounded", f"{body.device}, attempt {run.attempt}")
-            rest = run.strategy is Strategy.OPTIMISTIC
+            rest = manner_of(run).rest is not None
             self._runs.give_back(run, step, f"wounded at {body.device}", rest=rest, beyond=body.attempt)
 
     def _gives_back(self, run: RunRecord) -> bool:
@@ -270,7 +269,7 @@ class Answers:
                 devices=body.devices,
                 era=body.era,
                 fired_ms=live.fired_ms,
-                strategy=live.strategy,
+                strategy=manner_of(live).at_devices.value,
             )
         else:
             state = self._of_no_live_run(body)

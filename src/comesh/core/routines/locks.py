@@ -5,7 +5,8 @@ Rules:
   With order `cluster` that is (group, device), and one group's locks can be one request (batch `cluster`):
   they enter all queues of that group in one commit. With order `device` groups interleave, so that a request
   for several devices could hold a later one while it waits for an earlier one: there it is one by one;
-- optimistic and priority: all at once;
+- optimistic and priority: all at once. A registered strategy may ask in rounds of its own: the next when
+  all of the one before is held (`core/strategies.py`);
 - a device whose earlier attempt is not given back yet is not asked for: the newer request could overtake the
   release and renew the very grant that is to be given back.
 """
@@ -15,7 +16,16 @@ from collections.abc import Iterable
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import RunRecord
-from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.strategies import (
+    AtDevices,
+    Batch,
+    LockOrder,
+    Manner,
+    Rounds,
+    Wanted,
+    is_known,
+    strategy_of,
+)
 
 Batched = tuple[GroupId, tuple[DeviceId, ...]]
 """Devices of one group that are asked for together."""
@@ -40,18 +50,48 @@ def holds_all(run: RunRecord) -> bool:
     return all(step.device in held for step in run.steps)
 
 
-def one_by_one(run: RunRecord, settings: ProtocolSettings) -> bool:
+def manner_of(run: RunRecord) -> Manner:
+    """How its attempt asks for locks."""
+    return strategy_of(run.strategy).manner(run.attempt)
+
+
+def _one_by_one(manner: Manner, settings: ProtocolSettings) -> bool:
     batched = settings.order is LockOrder.CLUSTER and settings.batch is Batch.CLUSTER
-    return run.strategy is Strategy.SEQUENTIAL and not batched
+    return manner.at_devices is AtDevices.QUEUE and not batched
+
+
+def request_name(run: RunRecord, settings: ProtocolSettings, one: Batched) -> str:
+    """By which a request is known among those of its attempt: what is asked for later has another."""
+    group, devices = one
+    manner = manner_of(run)
+    if _one_by_one(manner, settings):
+        return devices[0]
+    return group if manner.rounds is None else f"{group} {_round(run, manner.rounds)[0]}"
+
+
+def _round(run: RunRecord, rounds: Rounds) -> tuple[int, list[DeviceId]]:
+    """The number of the first round of which something is lacking, and what."""
+    lacking = dict.fromkeys(groups_of(run))
+    for one in run.held:
+        lacking.pop(one.device, None)
+    number = -1
+    for number, devices in enumerate(rounds([Wanted(*one) for one in groups_of(run).items()])):
+        found = [device for device in dict.fromkeys(devices) if device in lacking]
+        if found:
+            return number, found
+    return number + 1, list(lacking)
 
 
 def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
     """What the run does not hold and may ask for by its strategy."""
+    manner = manner_of(run)
+    if manner.rounds is not None:
+        return by_group(run, _round(run, manner.rounds)[1])
     held = {one.device for one in run.held}
     lacking = by_group(run, [device for device in groups_of(run) if device not in held])
-    if run.strategy is not Strategy.SEQUENTIAL:
+    if manner.at_devices is not AtDevices.QUEUE:
         return lacking
-    if not one_by_one(run, settings):
+    if not _one_by_one(manner, settings):
         return lacking[:1]
     singly: list[Batched] = [(group, (device,)) for group, devices in lacking for device in devices]
     if settings.order is LockOrder.DEVICE:
@@ -66,7 +106,10 @@ def to_ask(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
 
 
 def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
-    """All that some leader can have asked for in this attempt: what is held, and what is asked for next."""
+    """All that some leader can have asked for in this attempt: what is held, and what is asked for next.
+    Of a strategy that this node lacks: everything."""
+    if not is_known(run.strategy):
+        return list(groups_of(run))
     asked = [one.device for one in run.held]
     return asked + [device for _, devices in _lacking(run, settings) for device in devices]
 

@@ -40,23 +40,21 @@ from comesh.core.routines.locks import (
     by_group,
     groups_of,
     holds_all,
+    manner_of,
     maybe_asked,
-    one_by_one,
     released,
+    request_name,
     to_ask,
 )
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import MOST_REST_MS, Strategy, StrategyName, doubling_rest, strategy_of
 from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release, SetDevice
 
 MOST_WAITING = 8
 """Firings of one routine that wait for its live run to end."""
 REST = "rest"
-REST_ROUND_TRIPS = 3.0
-"""The first pause after an optimistic attempt was refused; each further one is twice as long on average."""
-MOST_REST_MS = 10_000.0
 
 
 class Runs:
@@ -127,7 +125,9 @@ class Runs:
         )
         self._begin_run(firing, routine.strategy, steps, step)
 
-    def _begin_run(self, firing: Firing, strategy: Strategy, steps: tuple[RunStep, ...], step: Step) -> None:
+    def _begin_run(
+        self, firing: Firing, strategy: StrategyName, steps: tuple[RunStep, ...], step: Step
+    ) -> None:
         run = RunRecord(
             run=firing.run,
             stage=Stage.ACQUIRING_LOCKS,
@@ -261,8 +261,9 @@ class Runs:
         self.advance(run, step)
 
     def _rest(self, run: RunRecord, step: Step) -> None:
-        first_ms = REST_ROUND_TRIPS * self.serving.settings.usual_round_trip_ms
-        mean_ms = min(first_ms * 2.0 ** min(run.attempt - 2, 16), MOST_REST_MS)
+        given_back, round_trip_ms = run.attempt - 1, self.serving.settings.usual_round_trip_ms
+        rest = strategy_of(run.strategy).manner(given_back).rest or doubling_rest
+        mean_ms = min(max(rest(given_back, round_trip_ms), round_trip_ms), MOST_REST_MS)
         self._resting[run.run.routine] = run.run
         rest_ms = mean_ms * self.serving.draws.between(0.5, 1.5)
         self.serving.set_timer(PART, REST, run.run.routine, rest_ms, step)
@@ -363,13 +364,12 @@ class Runs:
 
     def _lock_requests(self, run: RunRecord) -> list[Errand]:
         settings = self.serving.settings
-        singly = one_by_one(run, settings)
+        word = manner_of(run).at_devices.value
         return [
             Errand(
-                # One by one, the next device of the same group is another request.
-                ("lock", devices[0] if singly else group, run.attempt),
+                ("lock", request_name(run, settings, (group, devices)), run.attempt),
                 group,
-                LockRequest(run.run, run.attempt, devices, run.fired_ms, run.strategy, self.serving.fence),
+                LockRequest(run.run, run.attempt, devices, run.fired_ms, word, self.serving.fence),
                 ("lock asked", f"{', '.join(devices)} of {group}, attempt {run.attempt}"),
             )
             for group, devices in to_ask(run, settings)

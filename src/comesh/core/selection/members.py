@@ -1,14 +1,7 @@
-"""Which nodes become members: `random` and `lsh-mix` (paper, sections 3.1 and 3.6).
+"""How members are found: a draft that keeps the rules of a config, and orders to take nodes in.
 
-Rules, for a config of 2g+1 members:
-- `random`: the lowest hashes;
-- `lsh-mix`: first g+1 local members, then g by lowest hash from the rest. Local are the candidates
-  nearest to the cluster's centre (ties by hash, which spreads load on grids); if they don't suffice, the
-  candidates of the centre's neighbours are borrowed, the nearest neighbour's first, each neighbour's in
-  order of distance to the centre; what is still missing is taken by hash;
-- a node that would exceed its power domain's cap is passed over, whichever way it came up;
-- rank order: local members by hash, then the others by hash. Under `random` the g+1 members nearest to
-  the centre count as local. With leader policy random, and in a group without a centre, all by hash.
+Which nodes a config gets is a policy's choice (`policies.py`). Whichever it is, none is taken twice, and one
+that would exceed its power domain's cap is passed over.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,20 +15,24 @@ from comesh.core.selection.hashing import Words
 class Draft:
     """Members of one config as they are found, none of them twice and no domain above the cap."""
 
-    __slots__ = ("_cap", "_domains", "_of_domain", "chosen")
+    __slots__ = ("_cap", "_domains", "_of_domain", "_size", "chosen")
 
-    def __init__(self, domains: Sequence[int], cap: int) -> None:
+    def __init__(self, domains: Sequence[int], cap: int, size: int) -> None:
         self._domains = domains
         self._cap = cap
+        self._size = size
         self._of_domain: dict[int, int] = {}
         self.chosen: list[int] = []
 
     def take(self, positions: Iterable[int], until: int) -> None:
-        """Take from positions, in their order, until there are so many members."""
+        """Take from positions, in their order, until there are so many members, of its size at most."""
         chosen = self.chosen
+        until = min(until, self._size)
         if len(chosen) >= until:
             return
         for position in positions:
+            if position < 0:
+                raise IndexError(f"there is no node at position {position}")
             domain = self._domains[position]
             taken = self._of_domain.get(domain, 0)
             if taken >= self._cap or position in chosen:

@@ -38,6 +38,7 @@ from comesh.core.selection.geometry import (
     squared_distances,
 )
 from comesh.core.selection.hashing import chain, id_hash, id_hashes
+from comesh.core.selection.policies import PolicyError
 from comesh.core.selection.selector import Selector
 
 
@@ -165,9 +166,12 @@ def _anchor(
 def _genesis(plan: Plan, previous: Plan | None) -> dict[GroupId, tuple[NodeId, ...]]:
     """First members: those of the previous plan for groups that it had, selected for new ones."""
     selector = Selector(plan)
-    view = selector.at(0, selector.node_ids, {})
     before = {} if previous is None else previous.genesis
-    return {group: before.get(group) or view.members(group) for group in selector.groups}
+    try:
+        view = selector.at(0, selector.node_ids, {})
+        return {group: before.get(group) or view.members(group) for group in selector.groups}
+    except PolicyError as error:
+        raise PlanningError(str(error)) from error
 
 
 def _check(

@@ -14,11 +14,19 @@ from typing import TypeAlias
 import numpy as np
 
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.plan import DEPLOYMENT, Cluster, Locality, Plan
+from comesh.core.plan import DEPLOYMENT, Cluster, Plan
+from comesh.core.registry import Registry, Thing
 from comesh.core.selection.geometry import Integers, place_array, squared_distances
 from comesh.core.selection.hashing import Words, chain, chain_each, id_hash, id_hashes, lowest, lowest_first
 from comesh.core.selection.lsh import HashFamily
-from comesh.core.selection.members import Draft, by_hash, nearest_first
+from comesh.core.selection.members import Draft, by_hash
+from comesh.core.selection.policies import (
+    LEADER_POLICIES,
+    MEMBER_POLICIES,
+    Choice,
+    Chosen,
+    PolicyError,
+)
 from comesh.core.selection.sizes import config_size, domain_cap
 
 Table: TypeAlias = Mapping[GroupId, Sequence[NodeId]]
@@ -113,6 +121,13 @@ class Selector:
 
     def node_vectors(self, table: Table) -> Integers:
         """Each node's place, followed by the mean place of what it looked after in the last epoch."""
+        sums, counts = self.looked_after(table)
+        before = np.where(counts[:, None] > 0, sums // np.maximum(counts, 1)[:, None], self.node_places)
+        vectors: Integers = np.concatenate((self.node_places, before), axis=1)
+        return vectors
+
+    def looked_after(self, table: Table) -> tuple[Integers, Integers]:
+        """Of each node, by the table: the sum of the places of its devices, and how many they are."""
         sums = np.zeros((len(self.node_ids), 3), dtype=np.int64)
         counts = np.zeros(len(self.node_ids), dtype=np.int64)
         for group, members in table.items():
@@ -122,9 +137,7 @@ class Selector:
             rows = [self.node_row[member] for member in set(members) if member in self.node_row]
             sums[rows] += watched.place_sum
             counts[rows] += len(watched.devices)
-        before = np.where(counts[:, None] > 0, sums // np.maximum(counts, 1)[:, None], self.node_places)
-        vectors: Integers = np.concatenate((self.node_places, before), axis=1)
-        return vectors
+        return sums, counts
 
 
 class View:
@@ -132,20 +145,19 @@ class View:
 
     def __init__(self, selector: Selector, epoch: int, alive: Collection[NodeId], table: Table) -> None:
         self._selector = selector
-        self._epoch = epoch
+        self.epoch = epoch
         settings = selector.plan.settings
         rows = {selector.node_row[node] for node in alive if node in selector.node_row}
         self._rows: Integers = np.array(sorted(rows), dtype=np.int64)
         self._words = selector.node_words[self._rows]
-        self._places = selector.node_places[self._rows]
-        self._domains = [selector.node_domains[row] for row in self._rows.tolist()]
+        self.places = selector.node_places[self._rows]
+        self.domains = [selector.node_domains[row] for row in self._rows.tolist()]
         self.size = config_size(settings.f, len(rows), len(selector.node_ids))
-        self._local = (self.size + 1) // 2
         capped = settings.power_domain_rule and len(rows) >= self.size
-        self.cap = domain_cap(self.size, self._domains) if capped else self.size
+        self.cap = domain_cap(self.size, self.domains) if capped else self.size
         """At most so many members of one power domain; less than all of them only if that is possible."""
-        self._uses_lsh = settings.members is Locality.LOCALITY
-        self._leads_local = settings.leaders is Locality.LOCALITY
+        self._take = _policy(MEMBER_POLICIES, settings.members)
+        self._lead = _policy(LEADER_POLICIES, settings.leaders)
         self._table = dict(table)
         self._answers: dict[GroupId, tuple[NodeId, ...]] = {}
 
@@ -161,45 +173,58 @@ class View:
 
     def candidates(self, group: GroupId) -> tuple[NodeId, ...]:
         """The nodes that share a bucket with the centre of the group's cluster, by id."""
-        sharing = self._sharing(self._selector.centre_row(group, self._epoch))
+        sharing = self.sharing(self.centre_row(group))
         return self._names(sharing.tolist())
 
     def _select(self, group: GroupId) -> tuple[NodeId, ...]:
         selector = self._selector
-        key = selector.key(group, self._epoch)
+        key = selector.key(group, self.epoch)
         hashes = chain_each(key, self._words)
-        draft = Draft(self._domains, self.cap)
-        has_centre = group in selector.watched
-        if has_centre and self._uses_lsh:
-            self._take_local(draft, group, hashes)
-        local = list(draft.chosen)
-        draft.take(lowest_first(hashes), self.size)
-        if not self._leads_local:
-            local = []
-        elif has_centre and not self._uses_lsh:
-            members: Integers = np.array(draft.chosen, dtype=np.int64)
-            local = nearest_first(members, self._places, self._centre_place(group), hashes)[: self._local]
-        others = [position for position in draft.chosen if position not in local]
-        ranked = self._names(by_hash(local, hashes) + by_hash(others, hashes))
+        draft = Draft(self.domains, self.cap, self.size)
+        first: list[int] = []
+        if group in selector.watched:
+            first = self._by_policy(Choice(self, group, hashes), draft)
+        else:
+            draft.take(lowest_first(hashes), self.size)
+        others = [position for position in draft.chosen if position not in first]
+        ranked = self._names(first + by_hash(others, hashes))
         return ranked if len(ranked) == self.size else ranked + self._absent(key, self.size - len(ranked))
 
-    def _take_local(self, draft: Draft, group: GroupId, hashes: Words) -> None:
-        """The majority near the centre, borrowing from the candidates of its neighbours."""
-        centre_row = self._selector.centre_row(group, self._epoch)
-        centre = self._selector.device_places[centre_row]
-        draft.take(nearest_first(self._sharing(centre_row), self._places, centre, hashes), self._local)
-        if len(draft.chosen) < self._local:
-            for neighbour in self._selector.neighbour_rows(centre_row):
-                draft.take(nearest_first(self._sharing(neighbour), self._places, centre, hashes), self._local)
+    def _by_policy(self, choice: Choice, draft: Draft) -> list[int]:
+        """Fill the draft, and say who of it comes first."""
+        settings = self._selector.plan.settings
+        kind, name = MEMBER_POLICIES.kind, settings.members
+        try:
+            self._take(choice, draft)
+            taken = tuple(draft.chosen)
+            draft.take(choice.lowest(), self.size)
+            kind, name = LEADER_POLICIES.kind, settings.leaders
+            named = dict.fromkeys(self._lead(choice, Chosen(taken, tuple(draft.chosen))))
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise PolicyError(f"{kind} {name!r} failed for {choice.group}: {what}") from error
+        return [position for position in named if position in draft.chosen]
 
-    def _centre_place(self, group: GroupId) -> Integers:
-        place: Integers = self._selector.device_places[self._selector.centre_row(group, self._epoch)]
+    def centre_row(self, group: GroupId) -> int:
+        return self._selector.centre_row(group, self.epoch)
+
+    def neighbour_rows(self, centre_row: int) -> list[int]:
+        return self._selector.neighbour_rows(centre_row)
+
+    def device_place(self, row: int) -> Integers:
+        place: Integers = self._selector.device_places[row]
         return place
+
+    @cached_property
+    def served(self) -> Integers:
+        """How many devices each of the nodes alive looked after in the last epoch."""
+        counts: Integers = self._selector.looked_after(self._table)[1][self._rows]
+        return counts
 
     @cached_property
     def _family(self) -> HashFamily:
         plan = self._selector.plan
-        return HashFamily(plan.settings.lsh, plan.settings.seed, self._epoch, plan.spacing_mm)
+        return HashFamily(plan.settings.lsh, plan.settings.seed, self.epoch, plan.spacing_mm)
 
     @cached_property
     def _buckets(self) -> Integers:
@@ -207,7 +232,7 @@ class View:
         vectors = self._selector.node_vectors(self._table)[self._rows]
         return self._family.buckets(vectors + self._family.jitter(self._words))
 
-    def _sharing(self, device_row: int) -> Integers:
+    def sharing(self, device_row: int) -> Integers:
         """The positions of the nodes that share a bucket with a device."""
         place = self._selector.device_places[device_row]
         return self._family.sharing(self._buckets, self._family.buckets(np.concatenate((place, place))[None]))
@@ -229,6 +254,13 @@ def select(
 ) -> tuple[NodeId, ...]:
     """One group's members in rank order. Whoever asks more than once keeps a Selector."""
     return Selector(plan).select(group, epoch, alive, table)
+
+
+def _policy(registry: Registry[Thing], name: str) -> Thing:
+    found = registry.find(name)
+    if found is None:
+        raise PolicyError(f"unknown {registry.kind} {name!r}; known: {', '.join(registry.names())}")
+    return found
 
 
 def _domain_numbers(domains: list[str | None]) -> list[int]:

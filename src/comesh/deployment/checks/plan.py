@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from comesh.core.selection.planning import PlanningError
+from comesh.core.selection.policies import PolicyError
 from comesh.deployment import outlook
 from comesh.deployment.checks.settings import survive_one
 from comesh.deployment.clauses import WrongClauseError
@@ -15,12 +16,13 @@ def outages(deployment: Deployment) -> Iterator[Complaint]:
     """One warning per power domain whose loss would stop a group, at its first node."""
     try:
         plan = plan_of(deployment)
-    except PlanningError as wrong:
+        found = list(outlook.outages(plan))
+    except (PlanningError, PolicyError) as wrong:
         yield complain("nodes", what=f"no plan can be made: {wrong}")
         return
     except WrongClauseError as wrong:
         yield complain("routines", what=f"no plan can be made: {wrong}")
         return
-    for outage in outlook.outages(plan):
+    for outage in found:
         fix = survive_one(len(deployment.nodes)) if deployment.settings.f == 0 else outage.fix
         yield warn("nodes", outage.loss.nodes[0], "power_domain", what=outage.what, fix=fix)

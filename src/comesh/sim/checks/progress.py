@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from comesh.core.ids import GroupId
 from comesh.core.records import Stage
 from comesh.core.stamps import RunId
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import AtDevices, strategy_of
 from comesh.sim.checks.history import Histories
 from comesh.sim.checks.lives import RunsSince
 from comesh.sim.checks.locks import Locks
@@ -78,8 +78,10 @@ class Progress:
         return self._bound_ms + (live.budget_ms if live.stage is Stage.EXECUTING else 0.0)
 
     def _may_be_refused(self, live: LiveRun, since_ms: float) -> bool:
-        optimistic = live.stage is Stage.ACQUIRING_LOCKS and live.strategy is Strategy.OPTIMISTIC
-        return optimistic and self._locks.contended(live.devices, live.run, since_ms)
+        if live.stage is not Stage.ACQUIRING_LOCKS or live.strategy is None:
+            return False
+        refused = strategy_of(live.strategy).uses(AtDevices.REFUSE)
+        return refused and self._locks.contended(live.devices, live.run, since_ms)
 
     def _tell(self, now_ms: float, group: GroupId, what: str) -> None:
         if group not in self._told:

@@ -33,7 +33,7 @@ from comesh.core.records import (
     standing_key,
 )
 from comesh.core.stamps import RunId
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import StrategyName
 from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
@@ -55,7 +55,7 @@ class LiveRun:
         self.run = run
         self.group = group
         self.stage: Stage | None = None
-        self.strategy: Strategy | None = None
+        self.strategy: StrategyName | None = None
         self.since_ms = at_ms
         """When it entered its stage; of one that waits, when its turn may last have come."""
         self.devices: tuple[DeviceId, ...] = ()

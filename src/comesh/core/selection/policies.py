@@ -1,0 +1,157 @@
+"""Which nodes become members and who of them leads: policies, ours and anybody's (paper, sections 3.1, 3.6).
+
+A member policy looks at a `Choice` and takes nodes into a `Draft`, in the order in which it wants them. A
+leader policy looks at the same and at who was chosen, and names those who come first in rank. Both are pure
+functions.
+
+    def nearest(choice: Choice, draft: Draft) -> None:
+        draft.take(choice.nearest(), choice.size)
+
+    register_member_policy("nearest", nearest)
+
+Rules:
+- a policy cannot break a config: the draft takes nobody twice, nobody above the cap of its power domain and
+  no more than the config has; what a policy leaves open is filled by hash, and so are the ranks that a
+  leader policy does not name;
+- in integers only, and a function of the choice only: every node computes it, and all must agree to the
+  bit. No floats, no clock, no draws, nothing of the order of a set. To draw, take `choice.hashes`: 64 bits
+  per node, other ones in each epoch and for each group;
+- it is asked with every number of nodes alive, also none, and never for `deployment`, which has no place: its
+  members and ranks go by hash.
+
+The built-in ones, for a config of 2g+1 members:
+- members `random`: the lowest hashes;
+- members `lsh-mix`: first g+1 local members, then g by lowest hash from the rest. Local are the candidates
+  nearest to the cluster's centre (ties by hash, which spreads load on grids); if they don't suffice, the
+  candidates of the centre's neighbours are borrowed, the nearest neighbour's first, each neighbour's in
+  order of distance to the centre; what is still missing is taken by hash;
+- leaders `locality`: of those that the member policy took, the g+1 nearest to the centre, by hash; then the
+  others by hash. Under `lsh-mix` those are the local members;
+- leaders `random`: all by hash.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from comesh.core.ids import GroupId
+from comesh.core.registry import Registry
+from comesh.core.selection.geometry import Integers
+from comesh.core.selection.hashing import Words, lowest_first
+from comesh.core.selection.members import Draft, by_hash, nearest_first
+
+if TYPE_CHECKING:
+    from comesh.core.selection.selector import View
+
+
+class PolicyError(ValueError):
+    """A policy that did not give an answer; says which, and why."""
+
+
+class Choice:
+    """One group in one epoch, for a policy to look at. Nodes alive are positions from 0, in order of ids."""
+
+    def __init__(self, view: "View", group: GroupId, hashes: Words) -> None:
+        self._view = view
+        self.group = group
+        self.hashes = hashes
+        """Of each node, for this group in this epoch; lower comes first."""
+        self.size = view.size
+        """The number of members."""
+        self.majority = (view.size + 1) // 2
+        """g+1 of them: enough to commit."""
+        self.epoch = view.epoch
+        self.places = view.places
+        """Of each node, in millimetres: a row (x, y, z)."""
+        self.domains: Sequence[int] = view.domains
+        """Of each node; equal numbers lose power together."""
+
+    @property
+    def served(self) -> Integers:
+        """How many devices each node looked after in the last epoch; once per group that had them."""
+        return self._view.served
+
+    @cached_property
+    def _centre_row(self) -> int:
+        return self._view.centre_row(self.group)
+
+    @cached_property
+    def centre(self) -> Integers:
+        """The place (x, y, z) of the device that stands for the group's cluster in this epoch."""
+        return self._view.device_place(self._centre_row)
+
+    def candidates(self) -> Integers:
+        """The nodes that share a bucket with the centre (paper, section 3.6)."""
+        return self._view.sharing(self._centre_row)
+
+    def borrowed(self) -> Iterator[Integers]:
+        """The nodes that share one with each neighbour of the centre, the nearest neighbour's first."""
+        return map(self._view.sharing, self._view.neighbour_rows(self._centre_row))
+
+    def nearest(self, among: Sequence[int] | Integers | None = None) -> list[int]:
+        """By distance to the centre, of equals by hash. None: of all nodes alive."""
+        if among is None:
+            among = np.arange(len(self.hashes), dtype=np.int64)
+        positions: Integers = np.asarray(among, dtype=np.int64)
+        return nearest_first(positions, self.places, self.centre, self.hashes)
+
+    def lowest(self) -> Iterator[int]:
+        """All by hash; sorts no more than what is taken."""
+        return lowest_first(self.hashes)
+
+    def by_hash(self, among: Iterable[int]) -> list[int]:
+        return by_hash(among, self.hashes)
+
+
+class Chosen(NamedTuple):
+    """The members of a config before they are ranked."""
+
+    taken: tuple[int, ...]
+    """By the member policy, in its order."""
+    members: tuple[int, ...]
+    """All of them: those first, then what was filled by hash."""
+
+
+MemberFunction: TypeAlias = Callable[[Choice, Draft], None]
+LeaderFunction: TypeAlias = Callable[[Choice, Chosen], Iterable[int]]
+
+MEMBER_POLICIES: Registry[MemberFunction] = Registry("member policy")
+LEADER_POLICIES: Registry[LeaderFunction] = Registry("leader policy")
+
+
+def register_member_policy(name: str, function: MemberFunction) -> None:
+    """ValueError: the name is taken, or none."""
+    MEMBER_POLICIES.register(name, function)
+
+
+def register_leader_policy(name: str, function: LeaderFunction) -> None:
+    """ValueError: the name is taken, or none."""
+    LEADER_POLICIES.register(name, function)
+
+
+def lsh_mix(choice: Choice, draft: Draft) -> None:
+    draft.take(choice.nearest(choice.candidates()), choice.majority)
+    if len(draft.chosen) < choice.majority:
+        for candidates in choice.borrowed():
+            draft.take(choice.nearest(candidates), choice.majority)
+
+
+def random_members(choice: Choice, draft: Draft) -> None:
+    draft.take(choice.lowest(), choice.size)
+
+
+def local_leaders(choice: Choice, chosen: Chosen) -> list[int]:
+    return choice.by_hash(choice.nearest(chosen.taken)[: choice.majority])
+
+
+def random_leaders(choice: Choice, chosen: Chosen) -> tuple[int, ...]:
+    return ()
+
+
+register_member_policy("lsh-mix", lsh_mix)
+register_member_policy("locality", lsh_mix)  # As plans and the published vectors call it.
+register_member_policy("random", random_members)
+register_leader_policy("locality", local_leaders)
+register_leader_policy("random", random_leaders)
