@@ -1,9 +1,8 @@
 """The paper's 11-node workload on real nodes: the delays that the authors' program was measured by.
 
-What each is, read off the recordings of all nodes (times by one clock, in microseconds):
-- quorum: the leader writes an entry -> it counts it as committed;
-- election: a candidate writes its claim -> it serves. Leaders are killed for this: the workload kills none;
-- state transfer: the leader of a config proposes its end -> the leader of the next one serves;
+What each is, read off the recordings of all nodes by one clock:
+- quorum, election, state transfer: as in `comesh.experiments.measures.group_operations`. Leaders are killed
+  for elections, since the workload kills none;
 - lock acquisition, by the number of devices: a run begins -> it has all locks; of runs that had to wait for
   nobody, since the workload asks for more than there is. Whose devices are all in its own cluster has them
   with the commit of its firing, and waits for nothing. There are too few such runs in the workload: all
@@ -15,18 +14,19 @@ What each is, read off the recordings of all nodes (times by one clock, in micro
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from comesh.core.effects import Committed, LeaderChanged, RunTraced
+from comesh.core.effects import Committed, RunTraced
 from comesh.core.ids import DeviceId
-from comesh.core.journal import Appended, Promised
 from comesh.core.records import DeviceRecord
+from comesh.experiments.measures.deployed_workload import PaperWorkload, make_workload
+from comesh.experiments.measures.group_operations import elections, quorums, transfers
+from comesh.experiments.measures.histories import Moment, recorded
+from comesh.lab.shapes import Shape
 from comesh.runtime.client import Client
 from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.recording import Line, Told, Wrote, observation_of, read, record_of
-from paper_workload import PaperWorkload, Shape, make_workload
 from processes.failover import leader_of
 from processes.locks import mesh_of
 from processes.ready import devices_of, until_ready
@@ -93,90 +93,41 @@ def _fire(mesh: LocalMesh, routine: str) -> None:
 
 
 def delays(directory: Path) -> Delays:
+    moments = recorded(directory)
     found: Delays = defaultdict(list)
-    lines = sorted(
-        (line for path in directory.glob("*.rec") for line in read(path)), key=lambda one: one.at_us
-    )
-    _quorums(lines, found)
-    _elections(lines, found)
-    _transfers(lines, found)
-    _locks(lines, found)
-    return found
+    for name, samples in (
+        ("quorum", quorums(moments)),
+        ("election", elections(moments)),
+        ("state transfer", transfers(moments)),
+    ):
+        found[name] += [one.took_ms for one in samples]
+    _locks(moments, found)
+    return {name: values for name, values in found.items() if values}
 
 
-def _told(lines: list[Line]) -> Iterator[tuple[int, str, object]]:
-    for line in lines:
-        if isinstance(line.what, Told):
-            yield line.at_us, line.who, observation_of(line.what)
-
-
-def _quorums(lines: list[Line], found: Delays) -> None:
-    written: dict[tuple[str, int, object, int], int] = {}
-    for line in lines:
-        if isinstance(line.what, Wrote):
-            record = record_of(line.what)
-            if isinstance(record, Appended):
-                written.setdefault((line.who, record.mark, record.ballot, record.number), line.at_us)
-        elif isinstance(line.what, Told) and line.what.kind == Committed.__name__:
-            told = observation_of(line.what)
-            assert isinstance(told, Committed)
-            began_us = written.get((line.who, told.config.mark, told.ballot, told.number))
-            if began_us is not None:
-                found["quorum"].append((line.at_us - began_us) / 1000)
-
-
-def _elections(lines: list[Line], found: Delays) -> None:
-    claimed: dict[tuple[str, int, object], int] = {}
-    for line in lines:
-        if isinstance(line.what, Wrote):
-            record = record_of(line.what)
-            if isinstance(record, Promised):
-                claimed.setdefault((line.who, record.mark, record.ballot), line.at_us)
-    for at_us, who, told in _told(lines):
-        if isinstance(told, LeaderChanged) and told.state == "serving" and told.ballot.round > 0:
-            began_us = claimed.get((who, told.config.mark, told.ballot))
-            if began_us is not None:
-                found["election"].append((at_us - began_us) / 1000)
-
-
-def _transfers(lines: list[Line], found: Delays) -> None:
-    ended: dict[tuple[str, int], int] = {}
-    for at_us, _, told in _told(lines):
-        if not isinstance(told, LeaderChanged):
-            continue
-        if told.state == "handing off":
-            ended.setdefault((told.group, told.config.number), at_us)
-        elif told.state == "serving":
-            began_us = ended.pop((told.group, told.config.number - 1), None)
-            if began_us is not None:
-                found["state transfer"].append((at_us - began_us) / 1000)
-
-
-def _locks(lines: list[Line], found: Delays) -> None:
-    began: dict[object, int] = {}
-    waited: dict[object, int] = {}
+def _locks(moments: Iterable[Moment], found: Delays) -> None:
+    began: dict[object, float] = {}
+    waited: set[object] = set()
     devices: dict[object, int] = defaultdict(int)
-    granted: dict[object, int] = {}
-    for at_us, _, told in _told(lines):
+    granted: dict[object, float] = {}
+    for at_ms, _, told in moments:
         if isinstance(told, Committed):
             for record in told.entry:
                 if isinstance(record, DeviceRecord) and record.hold is not None:
-                    granted[record.hold.run] = max(at_us, granted.get(record.hold.run, 0))
+                    granted[record.hold.run] = max(at_ms, granted.get(record.hold.run, 0.0))
         elif isinstance(told, RunTraced):
             match told.what:
                 case "attempt":
-                    began.setdefault(told.run, at_us)
+                    began.setdefault(told.run, at_ms)
                 case "granted":
                     devices[told.run] += 1
                 case "queued" | "refused" | "wounded" | "leader":
-                    waited[told.run] = at_us
+                    waited.add(told.run)
                 case "executing" if told.run in began:
                     if told.run not in waited:
-                        found[f"lock acquisition, {devices[told.run]}"].append(
-                            (at_us - began[told.run]) / 1000
-                        )
+                        found[f"lock acquisition, {devices[told.run]}"].append(at_ms - began[told.run])
                     elif told.run in granted:
-                        found["sync delay"].append((at_us - granted[told.run]) / 1000)
+                        found["sync delay"].append(at_ms - granted[told.run])
                     del began[told.run]
                 case _:
                     pass

@@ -9,30 +9,22 @@ import asyncio
 import time
 
 from comesh.core.ids import DeviceId
+from comesh.experiments.measures.deployed_workload import CENTRAL, MESH, PaperWorkload, make_workload
+from comesh.experiments.measures.real_trial import PARTS
+from comesh.experiments.measures.trial import DROPPED_S
+from comesh.lab.shapes import Shape
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.seen import NodeStatus
-from paper_workload import PaperWorkload, Shape, make_workload
 from processes.locks import mesh_of
 from processes.ready import devices_of, until_ready
 
 EPOCHS_S, HUB_S = 600.0, 150.0
-DROPPED_S = 10.0
-"""At the beginning, as the paper does."""
-WORK = ("bytes to devices", "bytes from devices", "bytes of groups")
-MEMBERSHIP = ("bytes of membership",)
+WORK = (*PARTS["devices"], *PARTS["groups"])
+MEMBERSHIP = PARTS["membership"]
 
 Rates = dict[str, tuple[float, float]]
 """By node: bytes per second of its work, and of membership."""
-
-
-def central(document: str) -> str:
-    """The same, with one group of one node that looks after everything."""
-    lines = [
-        line for line in document.splitlines() if not line.startswith(("  f: ", "  epoch: ", "  selection: "))
-    ]
-    lines.insert(lines.index("settings:") + 1, "  preset: central")
-    return "\n".join(lines) + "\n"
 
 
 def _counts(mesh: LocalMesh) -> dict[str, dict[str, int]]:
@@ -68,10 +60,12 @@ async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> Rate
 
 def measure(seconds: float, routines: int = 10, seed: int = 3) -> tuple[Rates, Rates]:
     """Of the hub's deployment, and of the mesh."""
-    workload = make_workload(Shape.GRID, routines=routines, seed=seed, lasts_s=seconds + DROPPED_S)
     rates: list[Rates] = []
-    for document, lasts_s in ((central(workload.document), HUB_S), (workload.document, seconds)):
-        with mesh_of(document) as mesh:
+    for settings, lasts_s in ((CENTRAL, HUB_S), (MESH, seconds)):
+        workload = make_workload(
+            Shape.GRID, routines=routines, seed=seed, lasts_s=seconds + DROPPED_S, settings=settings
+        )
+        with mesh_of(workload.document) as mesh:
             rates.append(asyncio.run(play(mesh, workload, lasts_s)))
     return rates[0], rates[1]
 

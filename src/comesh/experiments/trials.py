@@ -1,4 +1,4 @@
-"""The campaign of P14, P15 and P16: trials of the paper's 11-node deployment, real ones beside simulated ones.
+"""The campaign of P14, P15 and P16: trials of the paper's 11-node deployment, real and simulated ones.
 
 Real trials run several at once, which shares the processors: simulated ones come first, so that they do not
 disturb them. A hub's rate is the same at all times: its trials are short. The first ten seconds of all are

@@ -151,6 +151,7 @@ def _bandwidth(before: _Counts, after: _Counts) -> list[Row]:
 
     rows = bandwidth_rows({part: rates(before.nodes, after.nodes, *names) for part, names in PARTS.items()})
     if after.transmitted:
-        rows.append(bandwidth_row("hop by hop", rates(before.transmitted, after.transmitted, *OURS)))
-        rows.append(bandwidth_row("routing", rates(before.transmitted, after.transmitted, "routing")))
+        hops = {f"hop by hop, {one}": (one,) for one in (*OURS, "routing")}
+        for name, counters in {"hop by hop": OURS, **hops}.items():
+            rows.append(bandwidth_row(name, rates(before.transmitted, after.transmitted, *counters)))
     return rows

@@ -35,7 +35,6 @@ from comesh.experiments.measures.trial import (
     DROPPED_S,
     Trial,
     Window,
-    bandwidth_row,
     bandwidth_rows,
     delay_rows,
 )
@@ -71,6 +70,8 @@ PARTS: Final = (
     "upkeep",
     "foreground",
     "hop by hop",
+    "hop by hop, devices",
+    "hop by hop, nodes",
 )
 _ASKING: Final = (ReadDevice.__name__, CommandDevice.__name__)
 _ANSWER: Final = DeviceAnswered.__name__
@@ -160,7 +161,13 @@ def _counts(world: World, sizes: Sizes) -> dict[str, Counter[NodeId]]:
         size_bytes += sum(one.size_bytes + one.messages * AROUND_REQUEST_BYTES for one in asked)
         counts["devices"][node] = size_bytes
         counts["monitoring"][node] += size_bytes
-        counts["hop by hop"][node] = traffic.total(station=station).transmitted.size_bytes
+        of_devices = sum(
+            traffic.total(station=station, kind=kind).transmitted.size_bytes for kind in (*_ASKING, _ANSWER)
+        )
+        transmitted = traffic.total(station=station).transmitted.size_bytes
+        counts["hop by hop"][node] = transmitted
+        counts["hop by hop, devices"][node] = of_devices
+        counts["hop by hop, nodes"][node] = transmitted - of_devices
     return counts
 
 
@@ -194,5 +201,4 @@ def _bandwidth(
         part: {node: (after[part][node] - before[part][node]) / seconds for node in after["devices"]}
         for part in PARTS
     }
-    hops = rates.pop("hop by hop")
-    return [*bandwidth_rows(rates), bandwidth_row("hop by hop", hops)]
+    return bandwidth_rows(rates)

@@ -1,0 +1,30 @@
+"""Trials of the paper's 11-node deployment for tests: simulated ones, each run once."""
+
+from functools import cache
+
+from comesh.experiments.reproduction import table_of
+from comesh.experiments.store import Outcome
+from comesh.experiments.table import Table
+from comesh.experiments.trials import EPOCH_S, SIMULATED, run
+
+
+@cache
+def simulated(shape: str, routines: int, mode: str = "mesh", preset: str = "default") -> Table:
+    """Two epochs of a mesh, with two leaders killed at the end; less of a hub."""
+    mesh = mode == "mesh"
+    case = {
+        "where": SIMULATED,
+        "mode": mode,
+        "preset": preset,
+        "shape": shape,
+        "routines": routines,
+        "seed": 3,
+        "epoch_s": EPOCH_S,
+        "seconds": 120.0 if mesh else 15.0,
+        "kills": 2 if mesh else 0,
+    }
+    return table_of([Outcome(code="", parameters=case, rows=run(case))])
+
+
+def together(*tables: Table) -> Table:
+    return Table(row for table in tables for row in table)

@@ -1,0 +1,137 @@
+"""P14: bandwidth of a mesh against a hub, simulated, and one short trial of real processes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from deployed_trials import simulated, together
+
+from comesh.experiments.campaign import Scale, Verdict
+from comesh.experiments.measures import real_trial, stations
+from comesh.experiments.measures.deployed_workload import make_workload
+from comesh.experiments.measures.trial import Mode, Trial
+from comesh.experiments.p14_bandwidth import HOPS, WORK, compare, draw
+from comesh.experiments.table import Table
+from comesh.experiments.trials import REAL, SIMULATED, cases, run
+from comesh.lab.shapes import NODES, Shape, is_connected
+
+
+def value(table: Table, measure: str, column: str = "value") -> float:
+    return table.where(measure=measure).mean(column)
+
+
+def test_p14_the_mean_node_has_less_than_a_fourth_of_a_hub() -> None:
+    hub = value(simulated("grid", 10, "central"), WORK, "most")
+    mesh = simulated("grid", 10)
+    assert 4 < hub / value(mesh, WORK) < NODES
+    assert hub / value(mesh, WORK, "most") > 2
+
+
+def test_p14_with_a_hub_one_node_has_all_of_it_and_nothing_is_said_between_groups() -> None:
+    central = simulated("grid", 10, "central")
+    assert value(central, WORK, "most") == pytest.approx(NODES * value(central, WORK), rel=0.01)
+    assert value(central, "bandwidth: groups", "most") == 0
+
+
+def test_p14_what_devices_are_asked_does_not_depend_on_routines() -> None:
+    few, many = simulated("grid", 1), simulated("grid", 20)
+    assert value(many, "bandwidth: devices") == pytest.approx(value(few, "bandwidth: devices"), rel=0.15)
+    assert value(many, "bandwidth: foreground") > value(few, "bandwidth: foreground")
+
+
+def test_p14_all_that_nodes_say_is_monitoring_upkeep_or_foreground() -> None:
+    mesh = simulated("grid", 10)
+    parts = sum(value(mesh, f"bandwidth: {part}") for part in ("monitoring", "upkeep", "foreground"))
+    assert parts == pytest.approx(value(mesh, WORK), rel=0.001)
+
+
+def test_p14_messages_on_the_line_are_relayed_more_often_than_on_the_grid() -> None:
+    def relayed(shape: str) -> float:
+        mesh = simulated(shape, 10)
+        return value(mesh, HOPS) / (value(mesh, "bandwidth: groups") + value(mesh, "bandwidth: membership"))
+
+    assert relayed("line") > 1.3 * relayed("grid") > 1.3
+
+
+def test_p14_longer_leases_need_less_upkeep() -> None:
+    ours, papers = simulated("grid", 10), simulated("grid", 10, preset="paper")
+    assert value(papers, "bandwidth: upkeep") < value(ours, "bandwidth: upkeep") / 3
+
+
+def test_p14_what_is_compared_and_drawn() -> None:
+    table = together(simulated("grid", 1), simulated("grid", 20), simulated("grid", 10, "central"))
+    told = {one.what: one for one in compare(table)}
+    assert told["hub / mean node, simulated, grid, default"].verdict is Verdict.DIFFERS
+    assert f"{NODES} is the most that is possible" in told["hub / mean node, simulated, grid, default"].why
+    as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in table)
+    told = {one.what: one for one in compare(together(table, as_real))}
+    assert told["hub / mean node, real, grid, default"].met is not None
+    assert told["hub / busiest node, real, grid, default"].met is None, "two epochs are not ten"
+    assert told["real / simulated: groups, mean node"].ours == "1.00 to 1.00"
+    assert told["network of the real trials"].verdict is Verdict.DIFFERS
+    assert len(draw(together(table, as_real)).axes) == 3
+
+
+def test_p14_every_case_has_a_simulated_twin_and_simulations_come_first() -> None:
+    for scale in Scale:
+        where = [case["where"] for case in cases(scale)]
+        assert where == sorted(where, reverse=True)
+        assert where.count(REAL) == where.count(SIMULATED)
+
+
+def test_p14_every_place_is_a_station_and_all_reach_each_other() -> None:
+    for shape in Shape:
+        workload = make_workload(shape, routines=1, seed=3)
+        names, links = stations.station_links(workload)
+        assert len(set(names)) == 16
+        assert set(workload.nodes) <= set(names)
+        assert is_connected(names, links)
+
+
+def test_p14_processes_have_loopback_addresses_of_their_own() -> None:
+    numbers = [1, 2, 255, 256, 65_535, 65_536, 4_194_303]
+    assert len({stations.own_loopback(number) for number in numbers}) == len(numbers)
+
+
+def test_p14_a_real_trial_without_root_runs_on_loopback_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stations, "what_is_missing", lambda: "network namespaces need root")
+    monkeypatch.setattr(real_trial, "DROPPED_S", 0.1)
+    trial = Trial(
+        shape=Shape.GRID,
+        routines=10,
+        seed=3,
+        mode=Mode.MESH,
+        preset="default",
+        epoch_s=60,
+        seconds=2.0,
+        kills=1,
+    )
+    table = Table(real_trial.real_trial(trial))
+    assert table.distinct("network") == ["loopback: network namespaces need root"]
+    assert not table.where(measure=HOPS).rows
+    assert value(table, "bandwidth: devices") > 50
+    assert value(table, "bandwidth: groups") > 20
+    assert value(table, "election") > 0
+    assert not [path for path in Path("/proc").glob("[0-9]*/stat") if _is_child_node(path)]
+
+
+def _is_child_node(stat: Path) -> bool:
+    try:
+        fields = stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    state, parent = fields[0], int(fields[1])
+    return parent == os.getpid() and state != "Z" and "nursery" in _command(stat.parent)
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_p14_a_case_is_run_where_it_says() -> None:
+    case = next(case for case in cases(Scale.QUICK) if case["mode"] == "central")
+    networks = {row["network"] for row in run(case)}
+    assert networks == {"simulated radio"}

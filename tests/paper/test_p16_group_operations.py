@@ -1,0 +1,97 @@
+"""P16: quorum, election and state transfer: what is measured, and how long they take in simulation."""
+
+from deployed_trials import simulated, together
+
+from comesh.core.effects import Committed, LeaderChanged
+from comesh.core.group.config import Config, Seat
+from comesh.core.ids import GroupId, NodeId
+from comesh.core.journal import Appended, Promised
+from comesh.core.stamps import FIRST_ERA, Ballot
+from comesh.experiments.campaign import Verdict
+from comesh.experiments.measures.group_operations import elections, quorums, transfers
+from comesh.experiments.measures.histories import Moment, Sample
+from comesh.experiments.measures.trial import Window
+from comesh.experiments.p16_group_operations import PAPER_S, compare, draw, statistics
+from comesh.experiments.table import Table
+from comesh.experiments.trials import REAL
+
+FIRST, NEXT = Ballot(0, 0), Ballot(1, 1)
+SEATS = (Seat(NodeId("n1"), 1), Seat(NodeId("n2"), 2), Seat(NodeId("n3"), 3))
+
+
+def config(number: int) -> Config:
+    return Config(GroupId("c1"), number, 0, SEATS, 1000, 1)
+
+
+def leader(at_ms: float, who: str, number: int, ballot: Ballot, state: str) -> Moment:
+    told = LeaderChanged(GroupId("c1"), config(number), ballot, state, 0, 0, FIRST_ERA)
+    return Moment(at_ms, who, told)
+
+
+def test_p16_a_quorum_is_from_the_leaders_own_record_to_its_count() -> None:
+    appended = Appended(config(1).mark, FIRST, 4, ())
+    told = Committed(GroupId("c1"), config(1), FIRST, 4, (), 0)
+    moments = [Moment(1.0, "n1", appended), Moment(2.0, "n2", appended), Moment(3.5, "n1", told)]
+    assert quorums(moments) == [Sample(3.5, 2.5)]
+
+
+def test_p16_an_election_is_from_the_claim_and_a_first_leader_needs_none() -> None:
+    moments = [
+        leader(0.5, "n1", 1, FIRST, "serving"),
+        Moment(10.0, "n2", Promised(config(1).mark, NEXT)),
+        Moment(11.0, "n3", Promised(config(1).mark, NEXT)),
+        leader(14.0, "n2", 1, NEXT, "serving"),
+    ]
+    assert elections(moments) == [Sample(14.0, 4.0)]
+
+
+def test_p16_a_state_transfer_is_from_the_end_of_a_config_to_the_next_leader() -> None:
+    moments = [
+        leader(10.0, "n1", 1, FIRST, "handing off"),
+        leader(11.0, "n1", 1, FIRST, "retired"),
+        leader(16.0, "n3", 2, FIRST, "serving"),
+        leader(17.0, "n3", 2, NEXT, "serving"),
+    ]
+    assert transfers(moments) == [Sample(16.0, 6.0)]
+
+
+def test_p16_what_ends_outside_of_the_window_does_not_count() -> None:
+    samples = [Sample(5.0, 1.0), Sample(15.0, 2.0), Sample(25.0, 3.0)]
+    assert Window(10.0, 20.0, 30.0).of(samples) == [2.0]
+
+
+def test_p16_all_three_take_some_round_trips() -> None:
+    for shape in ("grid", "line"):
+        mesh = simulated(shape, 10)
+        took = {operation: statistics(mesh, operation) for operation in PAPER_S}
+        for middle, mean, most in (one for one in took.values() if one is not None):
+            assert 10 <= middle < 1000
+            assert mean <= most or mean < 2 * middle
+        assert all(took.values())
+
+
+def test_p16_a_quorum_is_the_quickest_of_them() -> None:
+    mesh = simulated("grid", 10)
+    quorum = mesh.where(measure="quorum").mean("value")
+    assert all(mesh.where(measure=one).mean("value") > quorum for one in ("election", "state transfer"))
+
+
+def test_p16_a_change_of_epoch_transfers_every_group_once() -> None:
+    """Four clusters and the group of the deployment, two epochs, each group in its own time."""
+    (count,) = simulated("grid", 10).where(measure="state transfer").numbers("count")
+    assert 8 <= count <= 12
+
+
+def test_p16_nobody_elects_unless_a_leader_is_killed() -> None:
+    assert simulated("grid", 10).where(measure="election").mean("count") >= 2
+    assert not simulated("grid", 10, "central").where(measure="election").rows
+
+
+def test_p16_what_is_compared_and_drawn() -> None:
+    table = together(simulated("grid", 10), simulated("line", 10))
+    as_real = Table({**row, "where": REAL} for row in table)
+    told = {one.what: one for one in compare(together(table, as_real))}
+    quorum = told["quorum, real, default: median, mean, P90"]
+    assert (quorum.verdict, quorum.met) == (Verdict.BETTER, False), "simulated hops are no machine"
+    assert "election and state transfer in quorums, simulated, default" in told
+    assert len(draw(together(table, as_real)).axes) == 2
