@@ -21,6 +21,7 @@ from comesh.core.program import ProtocolSettings
 from comesh.core.records import HandoffRecord
 from comesh.core.strategies import Strategy
 from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Change, Commit, Mesh, by_hand, switches
+from comesh.experiments.measures.mesh_operations import crash_leader, transfers
 from comesh.sim.topology import Shape, make_topology
 from protocol_rows import Row, at_most, spread
 
@@ -100,17 +101,6 @@ class Failover(NamedTuple):
     messages: int
 
 
-def crash_leader(one: Mesh, group: GroupId) -> NodeId | None:
-    """Crash the leader of a group at rest; None: that cuts the mesh, and no quorum is left together."""
-    one.run(WARM_S)
-    dead, config = one.leader(group), one.config(group)
-    one.world.crash(one.world.machines[dead])
-    nodes, radio = one.world.topology.nodes, one.world.radio
-    stations = [nodes[node] for node in config.nodes if node != dead]
-    together = max(sum(radio.reaches(here, there) for there in stations) for here in stations)
-    return dead if together >= config.quorum else None
-
-
 def fail_over(one: Mesh, group: GroupId, dead: NodeId) -> Failover | None:
     """What follows its leader's crash just now; None: nobody serves it in time."""
     crashed_ms = one.now_ms
@@ -146,6 +136,7 @@ def failover_rows(shape: Shape, seeds: int) -> Iterator[Row]:
     for seed in range(1, seeds + 1):
         for group in sorted(mesh(shape, seed).program.plan.genesis):
             one = mesh(shape, seed)
+            one.run(WARM_S)
             dead = crash_leader(one, group) if group != DEPLOYMENT else None
             if dead is not None:
                 took.append(fail_over(one, group, dead))
@@ -179,12 +170,8 @@ class Handover(NamedTuple):
 
 
 def handovers(one: Mesh) -> Iterator[Handover]:
-    for ending in one.changes:
-        if ending.told.state != "handing off":
-            continue
-        group, number = ending.told.group, ending.told.config.number
-        serving = next((c for c in one.changes if _serves(c, group) and c.told.config.number > number), None)
-        if serving is not None and serving.at_ms + 1000.0 < one.now_ms:
+    for ending, serving in transfers(one):
+        if serving.at_ms + 1000.0 < one.now_ms:
             yield _handover(one, ending, serving)
 
 

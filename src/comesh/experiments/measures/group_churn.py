@@ -12,6 +12,7 @@ from typing import NamedTuple
 from comesh.core.ids import NodeId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.streams import stream
+from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import (
     WARM_S,
     Elections,
@@ -21,6 +22,7 @@ from comesh.experiments.measures.mesh_operations import (
     worked,
 )
 from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.selections import Distances
 from comesh.experiments.table import Row
 from comesh.sim.faults import Crash, Restart, Schedule
 from comesh.sim.group_watch import LiveGroups
@@ -56,6 +58,20 @@ def schedule(churn: Churn, *, begins_ms: float, lasts_ms: float, apart_ms: float
     return Schedule((*gone, *crashes, *joins))
 
 
+def _undisturbed(mesh: Mesh, *, since_ms: float) -> list[float]:
+    """What the same quorums would take if all members lived and all stations relayed, in hops."""
+    distances = Distances(mesh.world.topology)
+    return [
+        2.0
+        * distances.to_quorum(
+            (commit.leader, *(node for node in commit.config.nodes if node != commit.leader)),
+            commit.config.quorum - 1,
+        )
+        for commit in mesh.commits
+        if commit.group != DEPLOYMENT and commit.proposed_ms >= since_ms
+    ]
+
+
 def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, epochs: float) -> list[Row]:
     """Rows as those of `operations`, elections being those that crashes happen to cause; and how long groups
     were served."""
@@ -80,6 +96,10 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
             looks += group != DEPLOYMENT
             served += group != DEPLOYMENT and now.leader is not None
     rows = rows_of(
-        {**worked(mesh, setup, since_ms=begins_ms), **elected(elections.done, setup, since_ms=begins_ms)}
+        {
+            **worked(mesh, setup, since_ms=begins_ms),
+            **elected(elections.done, setup, since_ms=begins_ms),
+            "quorum if all lived": _undisturbed(mesh, since_ms=begins_ms),
+        }
     )
     return [*rows, {"operation": "served", "share": served / looks}]
