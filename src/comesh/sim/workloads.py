@@ -131,21 +131,24 @@ def paper_workload(
     alone: bool = True,
     timing: Timing | None = None,
     toggles: float = 0.0,
+    among: Sequence[DeviceId] | None = None,
 ) -> Workload:
-    """Routines as in the paper's simulations, taking turns in their strategies. alone: never two at once."""
+    """Routines as in the paper's simulations, taking turns in their strategies. alone: never two at once.
+    among: they touch these devices only; left out: any."""
     timing = timing or Timing()
     if timing.window_ms < 4 * settings.monitoring_ms:
         raise ValueError(
             f"a window of {timing.window_ms:g} ms is too short to see a signal in: 4 monitorings"
         )
     drawn = _Drawn(topology, seed)
+    touchable = drawn.names if among is None else tuple(among)
     windows = _windows(routines, timing.firings, seed, alone=alone)
     fires_ms: list[tuple[float, RoutineId]] = []
     for number in range(routines):
         name = routine_name(number)
         draws = stream(seed, f"paper routine {number}")
         wanted = FEWEST_COMMANDS + draws.below(MOST_COMMANDS - FEWEST_COMMANDS + 1)
-        trigger, *commanded = draws.sample(drawn.names, 1 + wanted)
+        trigger, *commanded = draws.sample(touchable, 1 + wanted)
         begins_ms = [
             timing.first_ms + timing.window_ms * (window + draws.between(0.0, 0.5))
             for window in windows[number]

@@ -80,8 +80,6 @@ _ARRIVAL: Final = int(Priority.ARRIVAL)
 _TIMER: Final = int(Priority.TIMER)
 _ALONE: Final = (TimerFired, JournalMended)
 """Events that a process that waited takes one by one."""
-
-
 _DEFAULTS = WorldSettings()
 
 
@@ -106,7 +104,7 @@ class World:
         self.devices = VirtualDevices(topology.devices, devices or {}, seed)
         self.device_calls = DeviceCalls(self.engine, self.radio, topology, self.devices, self.give)
         self.device_events = DeviceEvents(
-            self.engine, self.radio, topology, self.devices, self.give, seed=seed
+            self.engine, self.radio, topology, self.devices, self.give, seed=seed, push=settings.push
         )
         self.observers: list[Observer] = []
         self.writers: list[Writer] = []
@@ -427,6 +425,7 @@ class World:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
                 case ReadDevice() | CommandDevice():
                     self.device_calls.ask(process, effect)
+                    self.device_events.listen(process, effect)
                 case Stop():
                     self._end(machine, LifeChange.STOPPED, effect.reason)
                     return

@@ -20,3 +20,5 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     matters, and is not told to the process that starts."""
     through_wire: bool = False
     """Deliver what the bytes decode to instead of the object that was sent."""
+    push: bool = False
+    """Devices tell changed readings by themselves to who reads them."""

@@ -61,6 +61,27 @@ class Script(msgspec.Struct, frozen=True, tag="script", tag_field="kind", forbid
 Source = Constant | RandomWalk | SquareWave | Script
 
 
+def next_change_ms(source: Source, now_ms: float) -> float | None:
+    """When it may next show something else; None: never again."""
+    match source:
+        case Constant():
+            return None
+        case SquareWave():
+            return _next_multiple(now_ms, source.period_ms / 2)
+        case Script():
+            return next((at_ms for at_ms, _ in source.points if at_ms > now_ms), None)
+        case RandomWalk():
+            return _next_multiple(now_ms, source.every_ms)
+        case _:
+            assert_never(source)
+
+
+def _next_multiple(now_ms: float, of_ms: float) -> float:
+    """The first after now_ms: rounding must not give the same instant again."""
+    at_ms = (now_ms // of_ms + 1) * of_ms
+    return at_ms if at_ms > now_ms else at_ms + of_ms
+
+
 class Shown:
     """What one source shows, asked in order of time."""
 
