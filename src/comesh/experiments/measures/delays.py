@@ -46,6 +46,8 @@ class Delay(NamedTuple):
     routine: RoutineId
     took: float
     ideal: float
+    polling: float = 0.0
+    """Before it: from the change at the device until the leader of its group had read it."""
 
 
 class Watch:

@@ -94,8 +94,9 @@ class Mesh:
         radio: RadioSettings = EXACT,
         membership: MembershipSettings | None = None,
         keep_messages: bool = True,
+        push: bool = False,
     ) -> None:
-        settings = WorldSettings(radio=radio, start_spread_ms=0.0)
+        settings = WorldSettings(radio=radio, start_spread_ms=0.0, push=push)
         self.simulation = Simulation(
             topology,
             seed=seed,
