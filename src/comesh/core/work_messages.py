@@ -187,6 +187,8 @@ class Reading(_Body, frozen=True, tag=26):
     version: Stamp
     values: dict[str, Value] | None
     up: bool
+    watched: Fence | None = None
+    """Of who asked for it, where it answers a Watch."""
 
 
 class DeviceEvents(_Body, frozen=True, tag=27):

@@ -363,4 +363,5 @@ class Bench:
 
     def reads(self, device: str, *, n: int, up: bool = True, **values: Value) -> None:
         version = Stamp(1, Ballot(0, 0), n)
-        self.hear(Reading(DeviceId(device), version, dict(values) if up else None, up), GROUP_OF[device])
+        told = dict(values) if up else None
+        self.hear(Reading(DeviceId(device), version, told, up, self.serving.fence), GROUP_OF[device])

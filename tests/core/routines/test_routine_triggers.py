@@ -125,6 +125,20 @@ def test_a_new_leader_neither_repeats_nor_misses_an_edge() -> None:
     assert firings(bench) == 2
 
 
+def test_what_was_told_to_an_earlier_leader_and_comes_late_is_no_edge() -> None:
+    bench = when()
+    bench.reads("b1", n=1, on=True)
+    bench.reads("b1", n=2, on=False)
+    earlier = bench.serving.fence
+    bench.new_leader()
+    for watched in (None, earlier):
+        bench.hear(Reading(DeviceId("b1"), Stamp(1, Ballot(0, 0), 1), {"on": True}, True, watched), "c2")
+    assert firings(bench) == 1
+    bench.reads("b1", n=2, on=False)
+    bench.reads("b1", n=3, on=True)
+    assert firings(bench) == 2
+
+
 def test_nothing_is_told_or_said_before_the_commit() -> None:
     bench = when("a1")
     bench.take(Watch)

@@ -10,7 +10,7 @@ from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.sensed import Sensed
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.orders.standing import maintained
-from comesh.core.stamps import Stamp
+from comesh.core.stamps import Fence, Stamp
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, Reading, Seen
 
@@ -48,7 +48,7 @@ class Readings:
 
     def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
         if sensed.version is not None and maintained(self._serving, sensed.device) is None:
-            self._serving.answer(letter, sender, _reading(sensed, sensed.version))
+            self._serving.answer(letter, sender, _reading(sensed, sensed.version, letter.by))
 
     def on_seen(self, seen: Seen, group: GroupId | None, step: Step) -> None:
         unseen = None if group is None else self._unseen.get(group)
@@ -78,5 +78,5 @@ class Readings:
             self.on_timer(group, step)
 
 
-def _reading(sensed: Sensed, version: Stamp) -> Reading:
-    return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up)
+def _reading(sensed: Sensed, version: Stamp, watched: Fence | None = None) -> Reading:
+    return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up, watched)

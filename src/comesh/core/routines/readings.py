@@ -1,7 +1,9 @@
 """What the devices that clauses name read now, as far as this leader was told.
 
-Readings are not committed: a new leader asks for them with `Watch` until each device had its first one.
-Only the latest version of each counts; every one is answered with `Seen`, so that its sender stops.
+Readings are not committed: a new leader asks for them with `Watch` until each device had its first one. The
+first one of a device counts only as an answer to that: what was told to an earlier leader, and comes late,
+may be older than what that one has evaluated, and an edge would come twice. From then on the latest version
+of each counts; every one is answered with `Seen`, so that its sender stops.
 """
 
 from comesh.core.group.serving import Serving
@@ -30,7 +32,9 @@ class Readings:
         """True: it says something new."""
         self._serving.answer(letter, sender, Seen(body.device, body.version))
         known = self._latest.get(body.device)
-        if body.device not in self._devices or (known is not None and body.version <= known.version):
+        if body.device not in self._devices:
+            return False
+        if body.watched != self._serving.fence if known is None else body.version <= known.version:
             return False
         self._latest[body.device] = body
         if known is None:
