@@ -104,6 +104,16 @@ def test_a_pause_is_seen_everywhere_until_it_is_lifted(mesh: Mesh) -> None:
     wait_for(lambda: _holder(mesh) is None, "the run ended")
 
 
+def test_a_pause_that_is_lost_with_a_new_name_is_told_before(mesh: Mesh, tmp_path: Path) -> None:
+    file = tmp_path / "renamed.yaml"
+    file.write_text(MESH.replace("  slowly:", "  gently:"))
+    lost = ": gently will not be; order it again for gently"
+    assert lost not in mesh.here("apply", str(file), "--dry-run").stdout
+    assert mesh.here("pause", "slowly").code == 0
+    assert lost in mesh.here("apply", str(file), "--dry-run").stdout
+    assert mesh.here("resume", "slowly").code == 0
+
+
 def test_maintenance(mesh: Mesh) -> None:
     assert mesh.here("maintain", "other").code == 0
     assert "maintenance" in mesh.here("devices").stdout

@@ -3,7 +3,7 @@
 import pytest
 
 from comesh.core.program import Program
-from comesh.deployment.changes import changes, consequences
+from comesh.deployment.changes import Orders, changes, consequences
 from comesh.deployment.edits import EditError, without_node
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
@@ -32,7 +32,7 @@ def deployment(text: str) -> Deployment:
     return outcome.deployment
 
 
-def told(*replaced: tuple[str, str]) -> tuple[list[str], tuple[str, ...]]:
+def told(*replaced: tuple[str, str], orders: Orders | None = None) -> tuple[list[str], tuple[str, ...]]:
     """The differences, and what they mean."""
     after = BEFORE
     for old, new in replaced:
@@ -40,7 +40,7 @@ def told(*replaced: tuple[str, str]) -> tuple[list[str], tuple[str, ...]]:
         after = after.replace(old, new)
     found = changes(deployment(BEFORE), deployment(after))
     first: Program = load_program(BEFORE)
-    return [str(one) for one in found], consequences(first, load_program(after, 2, first), found)
+    return [str(one) for one in found], consequences(first, load_program(after, 2, first), found, orders)
 
 
 def test_the_same_meaning_is_no_change() -> None:
@@ -60,7 +60,7 @@ def test_settings_are_told_as_people_write_them() -> None:
 def test_other_sizes_of_groups() -> None:
     found, means = told(("f: 1", "f: 0"))
     assert found == ["setting f: 1 -> 0"]
-    assert means == ("groups have 1 members instead of 3",)
+    assert means == ("groups have 1 member instead of 3",)
 
 
 def test_nodes() -> None:
@@ -102,6 +102,7 @@ def test_devices_that_come_and_go() -> None:
         "device horn: runs that hold or wait for it are served first, and nobody new",
         "device hooter is looked after by group c1",
         "routine noise: a live run finishes with the commands that it began with",
+        "device horn: maintenance of it does not go over to hooter",
     )
 
 
@@ -120,6 +121,41 @@ def test_routines() -> None:
     assert found == [
         "routine noise changed\n  when: nothing -> lamp.on\n  for: nothing -> 5s\n  every: 1m -> nothing"
     ]
+
+
+RENAMED = (("  light:", "  shine:"),)
+GONE = (("  light: {every: 10s, do: [{device: lamp, command: set, argument: true}]}\n", ""),)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "orders", "says"),
+    [
+        (RENAMED, None, "routine light: a pause of it does not go over to shine"),
+        (RENAMED, Orders(paused={"light": None}), "routine light: a pause of it does not go over to shine"),
+        (
+            RENAMED,
+            Orders(paused={"light": "ann"}),
+            "routine light is paused, by ann: shine will not be; order it again for shine",
+        ),
+        (
+            GONE,
+            Orders(paused={"light": "ann"}),
+            "routine light is paused, by ann: if light comes back with a later version it will not be",
+        ),
+    ],
+)
+def test_orders_that_do_not_go_over(
+    replaced: tuple[tuple[str, str], ...], orders: Orders | None, says: str
+) -> None:
+    assert told(*replaced, orders=orders)[1][-1] == says
+
+
+@pytest.mark.parametrize("replaced", [RENAMED, GONE, ()])
+def test_orders_that_do_not_stand_and_those_that_go_over_are_not_told(
+    replaced: tuple[tuple[str, str], ...],
+) -> None:
+    orders = Orders(paused={"noise": "ann"}, maintained={"lamp": "ann"})
+    assert not [one for one in told(*replaced, orders=orders)[1] if "ann" in one or "go over" in one]
 
 
 def test_a_node_is_taken_out_and_comments_stay() -> None:

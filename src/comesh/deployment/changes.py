@@ -47,6 +47,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.name} {self.what}" + "".join(f"\n  {one}" for one in self.details)
 
 
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What people ordered of a mesh that runs, and who did."""
+
+    paused: Mapping[str, str | None] = {}
+    """Routines, with who paused each; None: that is not known. Others are not paused, or all are."""
+    maintained: Mapping[str, str | None] = {}
+    """Devices, with who maintains each; None: that is not known."""
+
+
 def changes(before: Deployment, after: Deployment) -> tuple[Change, ...]:
     """In the order of the document. None: they mean the same."""
     return (
@@ -179,14 +188,22 @@ def _step(step: Step) -> str:
 # -- what it means -------------------------------------------------------------------------------------------
 
 
-def consequences(before: Program, after: Program, found: Iterable[Change]) -> tuple[str, ...]:
-    """What follows for a mesh that runs by the one and is to run by the other."""
+def consequences(
+    before: Program, after: Program, found: Iterable[Change], orders: Orders | None = None
+) -> tuple[str, ...]:
+    """What follows for a mesh that runs by the one and is to run by the other. orders None: nobody knows
+    what is paused and maintained."""
     found = tuple(found)
+    if orders is None:
+        orders = Orders(
+            paused=dict.fromkeys(before.group_of_routine), maintained=dict.fromkeys(before.group_of_device)
+        )
     return (
         *_of_groups(before, after),
         *_of_nodes(before, after),
         *_of_devices(before, after),
         *_of_routines(before, after),
+        *_of_orders(before, after, found, orders),
         *_of_settings(found),
     )
 
@@ -201,7 +218,7 @@ def _of_groups(before: Program, after: Program) -> Iterator[str]:
             yield f"group {cluster.group} has no device any more: it serves what is left to its end"
     old, new = before.plan.settings.k, after.plan.settings.k
     if old != new:
-        yield f"groups have {new} members instead of {old}"
+        yield f"groups have {new} {'member' if new == 1 else 'members'} instead of {old}"
 
 
 def _of_nodes(before: Program, after: Program) -> Iterator[str]:
@@ -236,6 +253,41 @@ def _of_routines(before: Program, after: Program) -> Iterator[str]:
             )
         elif before.routines[routine].steps != after.routines[routine].steps:
             yield f"routine {routine}: a live run finishes with the commands that it began with"
+
+
+def _of_orders(before: Program, after: Program, found: Iterable[Change], orders: Orders) -> Iterator[str]:
+    """Orders are kept by the group, under the name that they were given for: what does not go over."""
+    heirs = {(one.kind, one.name): one.details[0] for one in found if one.what is What.RENAMED}
+    kept: tuple[tuple[str, Mapping[str, str | None], Mapping[Any, str], Mapping[Any, str], str, str], ...] = (
+        ("routine", orders.paused, before.group_of_routine, after.group_of_routine, "a pause", "paused"),
+        (
+            "device",
+            orders.maintained,
+            before.group_of_device,
+            after.group_of_device,
+            "maintenance",
+            "in maintenance",
+        ),
+    )
+    for kind, standing, was_in, is_in, order, state in kept:
+        for name, by in standing.items():
+            heir, group = heirs.get((kind, name)), is_in.get(name)
+            if name not in was_in or group == was_in[name]:
+                continue
+            if by is not None:
+                yield f"{kind} {name} is {state}, by {by}: {_lost(name, heir, group)}"
+            elif heir is not None:
+                yield f"{kind} {name}: {order} of it does not go over to {heir}"
+            elif group is not None:
+                yield f"{kind} {name}: {order} of it does not go over to group {group}"
+
+
+def _lost(name: str, heir: str | None, group: str | None) -> str:
+    if heir is not None:
+        return f"{heir} will not be; order it again for {heir}"
+    if group is not None:
+        return f"in group {group} it will not be; order it again"
+    return f"if {name} comes back with a later version it will not be"
 
 
 def _of_settings(found: Iterable[Change]) -> Iterator[str]:

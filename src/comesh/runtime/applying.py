@@ -14,14 +14,17 @@ import msgspec
 
 from comesh.core.events import ApplyAsked, RecoverAsked
 from comesh.core.ids import GroupId, NodeId
+from comesh.core.orders.part import PAUSED
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
 from comesh.core.records import VersionRecord
 from comesh.core.work_messages import Reach, Remember
-from comesh.deployment.changes import Change, changes, consequences
+from comesh.deployment.changes import Change, Orders, changes, consequences
 from comesh.runtime.documents import Compiler
+from comesh.runtime.entities import Known
 from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import NotReachedError, UnknownError, unknown
+from comesh.runtime.seen import DeviceSeen, RoutineSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -213,16 +216,27 @@ class Applying:
         """NotReachedError: too many others want that now."""
         if len(self._compared) >= MOST_READ:
             raise NotReachedError(f"{MOST_READ} documents are being compared here already; ask again")
-        task = asyncio.create_task(self._compare(text))
+        task = asyncio.create_task(self._compare_with_orders(text))
         self._compared.add(task)
         task.add_done_callback(self._compared.discard)
         return await asyncio.shield(task)  # a thread cannot be stopped: its place is taken until it ends
 
-    async def _compare(self, text: str) -> Preview:
+    async def _compare_with_orders(self, text: str) -> Preview:
+        return await self._compare(text, await self._orders())
+
+    async def _orders(self) -> Orders:
+        """What is paused and maintained: of all groups that are reached."""
+        entities, groups = self._assembly.inquiries.entities, self._assembly.node.groups
+        routines, devices = await entities.survey("routine"), await entities.survey("device")
+        notice = None if groups is None else groups.notice(PAUSED)
+        all_paused = notice is not None and bool(notice.value)  # whatever is new will be, too
+        return Orders(paused={} if all_paused else _orders(routines), maintained=_orders(devices))
+
+    async def _compare(self, text: str, orders: Orders | None = None) -> Preview:
         """Beside the loop, for reading a document takes longer than a lease may wait for; and one at a time,
         for many threads would leave the loop little of the processor."""
         async with self._one_at_a_time:
-            return await asyncio.to_thread(_preview, self._assembly.compiler, self._newest, text)
+            return await asyncio.to_thread(_preview, self._assembly.compiler, self._newest, text, orders)
 
     async def apply(self, base: int, text: str, *, request: str, by: str, why: str) -> ApplyDone:
         newest = self._newest
@@ -347,10 +361,23 @@ def _records(answer: bytes) -> tuple[VersionRecord, ...] | None:
         return None
 
 
-def _preview(compiler: Compiler, base: Program, text: str) -> Preview:
+def _orders(found: Mapping[str, Known | None]) -> dict[str, str | None]:
+    """Who ordered it, of those that are paused or maintained; None: it was not reached."""
+    orders: dict[str, str | None] = {}
+    for name, known in found.items():
+        match None if known is None or not known.reached else known.entity:
+            case RoutineSeen(paused_by=by) | DeviceSeen(maintained_by=by):
+                if by is not None:
+                    orders[name] = by
+            case _:
+                orders[name] = None
+    return orders
+
+
+def _preview(compiler: Compiler, base: Program, text: str, orders: Orders | None) -> Preview:
     try:
         program = compiler(text, base.version + 1, base)
     except ValueError as wrong:
         return Preview(base=base.version, problems=tuple(str(wrong).splitlines()))
     found = changes(compiler.deployment(base.text), compiler.deployment(text))
-    return Preview(base=base.version, changes=found, means=consequences(base, program, found))
+    return Preview(base=base.version, changes=found, means=consequences(base, program, found, orders))
