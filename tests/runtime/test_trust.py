@@ -226,3 +226,13 @@ def test_dates_are_told_ahead_with_what_to_do(node: Node) -> None:
     trust.set_clock(lambda: authority_ends_ms - 5 * DAY_MS)
     assert any("the authority expires in 5 days" in one for one in trust.trouble())
     assert node.said().count("expires in 29 days") == 1
+
+
+def test_a_certificate_of_a_former_authority_is_no_trouble_once_there_is_a_session(node: Node) -> None:
+    trust = node.trust()
+    certificate = read_certificate(node.keys / "n2.crt", "")
+    trust.farewell(TWO, certificate, "10.0.0.2", UNTRUSTED)
+    assert "n2 shows a certificate of an authority that is not trusted any more" in trust.trouble()[0]
+    assert trust.trouble(lambda name: name == TWO) == ()
+    trust.farewell(TWO, certificate, "10.0.0.2", REVOKED)
+    assert "n2 shows a revoked certificate" in trust.trouble(lambda name: name == TWO)[0]

@@ -303,7 +303,9 @@ class Assembly:
     def trouble(self) -> tuple[str, ...]:
         """What a person should look after."""
         late = NOT_FIRST if self._init_came_late and not self.view.ready else ""
-        keys = self.trust.trouble()
+        peers = self.transport.peers()
+        connected = {name for name, peer in peers.items() if peer.connected}
+        keys = self.trust.trouble(lambda node: node in connected or node not in self.deployment.nodes)
         own = (self.host.journal_trouble, self._broken_chore, late, self.clock.trouble)
         return tuple(filter(None, (*own, *keys)))
 

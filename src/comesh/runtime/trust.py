@@ -61,8 +61,8 @@ class Trust:
         """Called when other certificates are revoked than before."""
         self.last_words: Callable[[RevocationList], bytes] = lambda _: b""
         """What is said to a node with a revoked certificate, which this list has."""
-        self._refused: dict[NodeId, tuple[float, str]] = {}
-        """When it last tried, and what is wrong with it."""
+        self._refused: dict[NodeId, tuple[float, str, str]] = {}
+        """When it last tried, why it is refused, and that in words."""
         self._told_ms: dict[NodeId, float] = {}
         self._told_notes: set[str] = set()
         self._trouble = ""
@@ -243,18 +243,23 @@ class Trust:
         self.counters[f"refused: {why}"] += 1
         now_ms = self._now_ms()
         if name in self._refused or len(self._refused) < MOST_REFUSED:
-            self._refused[name] = (now_ms, f"{name} {why} (at {at}): it is kept out")
+            self._refused[name] = (now_ms, why, f"{name} {why} (at {at}): it is kept out")
             if now_ms - self._told_ms.get(name, -TOLD_MS) >= TOLD_MS:
                 self._told_ms[name] = now_ms
-                self._log.warn(self._refused[name][1])
+                self._log.warn(self._refused[name][2])
         signer = signer_of(certificate, self.credentials.authorities)
         proof = None if signer is None else self.revocations.of(signer)
         return b"" if why != REVOKED or proof is None else self.last_words(proof)
 
-    def trouble(self) -> tuple[str, ...]:
-        """What a person should look after."""
+    def trouble(self, settled: Callable[[NodeId], bool] = lambda _: False) -> tuple[str, ...]:
+        """What a person should look after. settled: this node has a session again, or is in the document no
+        more: a former authority is of no concern then. A revoked certificate is, for a thief may show it."""
         now_ms = self._now_ms()
-        refused = [what for at_ms, what in self._refused.values() if now_ms - at_ms < REFUSED_MS]
+        refused = [
+            words
+            for name, (at_ms, why, words) in self._refused.items()
+            if now_ms - at_ms < REFUSED_MS and not (why == UNTRUSTED and settled(name))
+        ]
         own = self.own_words() if self._said_revoked else ""
         return tuple(filter(None, (own, self._trouble, self._forgotten, *self.credentials.notes(), *refused)))
 
