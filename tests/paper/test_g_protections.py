@@ -12,7 +12,7 @@ BATCH, SHORT = "order and batch by cluster", "lease of half the length"
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    mesh = {"preset": "paper", "devices": 50, "seconds": 12.0, "seed": 1}
+    mesh = {"preset": "paper", "devices": 75, "seconds": 14.0, "seed": 1}
     cases = [{**mesh, "variant": variant, "by": "variant"} for variant in (BASE, BATCH, SHORT)]
     cases.append({**mesh, "variant": "", "by": "purpose"})
     return Table({**case, **row} for case in cases for row in run(case))

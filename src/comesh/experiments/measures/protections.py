@@ -1,9 +1,9 @@
 """What a mesh pays: messages, bytes, commits and journal writes per run, and the delay until a run acts.
 
 Messages are those between nodes; reads and commands of devices are not among them. What a run costs is
-measured as the difference between a mesh at work and the same mesh with routines that never fire. Shares by
-kind are counted, in a mesh at work of which now and then a leader crashes and comes back, so that there are
-elections and fences to count.
+measured as the difference between a mesh at work and the same mesh with routines that never fire,
+membership left out. Shares by kind are counted, in a mesh at work of which now and then a leader crashes
+and comes back, so that there are elections and fences to count.
 
 Nodes of one floor (of equal height) are one power domain.
 """
@@ -19,19 +19,18 @@ from comesh.core.messages import Message
 from comesh.core.stamps import RunId
 from comesh.core.work_messages import Letter
 from comesh.experiments.measures.mesh import Mesh
-from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader, work_of
+from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
 from comesh.experiments.measures.running import Running
 from comesh.experiments.table import Row, percentile
 from comesh.sim.topology import Topology
-from comesh.sim.workloads import Workload
+from comesh.sim.workloads import Timing, Workload, paper_workload
 
-ROUTINES = 10
-FIRED_EVERY_S = 5.0
-LAST_S = 3.0
-"""What fires in the last seconds need not have come to its end, and is not counted as a run."""
+FIRED_EVERY_S = 2.0
+"""One routine after the other, each once: nobody waits for another's locks."""
 CRASH_EVERY_S = 4.0
 DOWN_S = 2.0
 
+MEMBERSHIP: Final = "membership"
 TOUCH: Final = "touch"
 TOUCH_ANSWERED: Final = "touch answered"
 PURPOSES: Final = {
@@ -48,7 +47,7 @@ PURPOSES: Final = {
     "readings until seen": ("Watch", "Reading", "Seen"),
     "finding leaders": ("NotLeader",),
     "probes of devices": ("Probe", "Probed"),
-    "membership": ("Ping", "Ack", "Nack", "PingRequest", "Gossip", "Exchange", "Page"),
+    MEMBERSHIP: ("Ping", "Ack", "Nack", "PingRequest", "Gossip", "Exchange", "Page"),
 }
 """Kinds of messages by what they are for; what is in none of them is `other`."""
 _PURPOSE_OF = {kind: purpose for purpose, kinds in PURPOSES.items() for kind in kinds}
@@ -77,6 +76,12 @@ class Tally:
     @property
     def total(self) -> Amount:
         return Amount(self.messages.total(), self.size_bytes.total())
+
+    @property
+    def of_groups(self) -> Amount:
+        """Without membership, whose gossip is drawn, and says nothing of runs."""
+        total, apart = self.total, self.by_purpose().get(MEMBERSHIP, Amount(0, 0))
+        return Amount(total.messages - apart.messages, total.size_bytes - apart.size_bytes)
 
     def by_purpose(self) -> dict[str, Amount]:
         found: dict[str, Amount] = {}
@@ -134,11 +139,16 @@ def _mesh(topology: Topology, setup: Running, work: Workload, *, seed: int) -> t
 
 
 def _work(topology: Topology, setup: Running, *, seed: int, seconds: float, idle: bool = False) -> Workload:
-    """idle: of the same routines none fires before the end."""
-    work = work_of(topology, setup, seed=seed, seconds=seconds, routines=ROUTINES, every_s=FIRED_EVERY_S)
-    if not idle:
-        return work
-    return Workload(program=work.program, devices={}, fires_ms=())
+    """idle: the same routines, whose devices never show what they fire on."""
+    work = paper_workload(
+        topology,
+        setup.selection,
+        setup.protocol,
+        routines=max(1, int(seconds / FIRED_EVERY_S) - 1),
+        seed=seed,
+        timing=Timing(first_ms=1000 * WARM_S, window_ms=1000 * FIRED_EVERY_S),
+    )
+    return Workload(program=work.program, devices={}) if idle else work
 
 
 def cost(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Row:
@@ -154,7 +164,7 @@ def cost(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Ro
         mesh.commits.clear()
         mesh.run(seconds)
     runs = {traced.run for traced in busy.traces if traced.what == "finished"}
-    delays = _delays(busy, work, until_ms=1000 * (WARM_S + seconds - LAST_S))
+    delays = _delays(busy, work)
     node_seconds = len(topology.nodes) * seconds
     count = max(1, len(runs))
     return {
@@ -162,8 +172,8 @@ def cost(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Ro
         "bytes_per_node_s": paid.total.size_bytes / node_seconds,
         "idle_messages_per_node_s": idle.total.messages / node_seconds,
         "runs": len(runs),
-        "messages_per_run": (paid.total.messages - idle.total.messages) / count,
-        "bytes_per_run": (paid.total.size_bytes - idle.total.size_bytes) / count,
+        "messages_per_run": (paid.of_groups.messages - idle.of_groups.messages) / count,
+        "bytes_per_run": (paid.of_groups.size_bytes - idle.of_groups.size_bytes) / count,
         "commits_per_run": (len(busy.commits) - len(resting.commits)) / count,
         "appended_per_run": (paid.appended - idle.appended) / count,
         "delay": percentile(delays, 50),
@@ -171,7 +181,7 @@ def cost(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Ro
     }
 
 
-def _delays(mesh: Mesh, work: Workload, *, until_ms: float) -> list[float]:
+def _delays(mesh: Mesh, work: Workload) -> list[float]:
     """In hops, from each clause's becoming true to the first command that follows; polling included."""
     left_ms: dict[RunId, float] = {}
     for act in mesh.world.devices.log:
@@ -180,7 +190,7 @@ def _delays(mesh: Mesh, work: Workload, *, until_ms: float) -> list[float]:
     found: list[float] = []
     for at_ms, routine in work.fires_ms:
         later = [ms for run, ms in left_ms.items() if run.routine == routine and ms >= at_ms]
-        if at_ms < until_ms and later:
+        if later:
             found.append((min(later) - at_ms) / mesh.world.radio.settings.hop_ms)
     return found
 
