@@ -114,9 +114,7 @@ EXPERIMENT = Experiment(
         "Shares of time are over all groups. A leader that lost its majority and has nothing to commit still "
         "counts as serving. While the mesh is cut, routines over both sides wait, and a clause that is true "
         "for five seconds where nobody serves the device is not heard of. Commands that are lost on their "
-        "way to a device are not sent again: their outcome is unknown, and their run fails. A routine that "
-        "fires again was told an old reading by a leader that sent its letters of the last two seconds once "
-        "more. "
+        "way to a device are not sent again: their outcome is unknown, and their run fails. "
         "The quick scale has 100 devices, and fewer cases of the preset `paper`."
     ),
 )

@@ -17,6 +17,7 @@ from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
 FAILURES = (1, 2, 3, 4, 5)
+QUICK_FAILURES = {Preset.PAPER: FAILURES[::2], Preset.DEFAULT: FAILURES[::4]}
 SHAPES = (Shape.GRID, Shape.RANDOM, Shape.CLUSTERED)
 EPOCHS = {Preset.PAPER: 4.0, Preset.DEFAULT: 1.1}
 """That a mesh is at work for: every group moves at least once."""
@@ -32,7 +33,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     full = scale is Scale.FULL
     for preset in PRESETS:
         for shape in SHAPES if full else SHAPES[:1]:
-            for f in FAILURES if full else FAILURES[::2]:
+            for f in FAILURES if full else QUICK_FAILURES[preset]:
                 for seed in range(1, 11 if full else 2):
                     yield {
                         "preset": preset,
@@ -51,9 +52,9 @@ def run(case: Parameters) -> list[Row]:
 
 def compare(table: Table) -> list[Comparison]:
     found: list[Comparison] = []
-    sizes = sorted(table.distinct("k"))
-    least, most = sizes[0], sizes[-1]
     for preset in presets_of(table):
+        sizes = sorted(table.where(preset=preset).distinct("k"))
+        least, most = sizes[0], sizes[-1]
         for shape in table.distinct("shape"):
             rows = table.where(preset=preset, shape=shape)
             for operation in OPERATIONS:

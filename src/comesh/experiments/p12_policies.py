@@ -73,7 +73,7 @@ def compare(table: Table) -> list[Comparison]:
         rows = table.where(preset=preset)
         saved: dict[str, float] = {}
         for operation in OPERATIONS:
-            delays = {policy: delay(rows, operation, policy=policy) for policy in table.distinct("policy")}
+            delays = {policy: delay(rows, operation, policy=policy) for policy in rows.distinct("policy")}
             saved[operation] = 1 - delays[near] / delays[far]
             found.append(
                 Comparison(
@@ -131,7 +131,7 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "Measured as P11. Clusters, members and leaders each by locality or at random; the quick scale has "
-        "the combinations that the paper names, the full one all eight."
+        "Measured as P11. Clusters, members and leaders each by locality or at random; the quick scale "
+        "has the combinations that the paper names, the full one all eight."
     ),
 )

@@ -32,7 +32,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     epochs = FULL_EPOCHS if full else QUICK_EPOCHS
     for preset in PRESETS:
         for share in SHARES:
-            for seed in range(1, 11 if full else 3):
+            for seed in range(1, 11 if full else 2):
                 yield {
                     "preset": preset,
                     "devices": DEVICES if full else QUICK_DEVICES,

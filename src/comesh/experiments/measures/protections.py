@@ -25,7 +25,7 @@ from comesh.experiments.table import Row, percentile
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
 
-FIRED_EVERY_S = 2.0
+FIRED_EVERY_S = 3.0
 """One routine after the other, each once: nobody waits for another's locks."""
 CRASH_EVERY_S = 4.0
 DOWN_S = 2.0
