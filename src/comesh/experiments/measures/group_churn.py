@@ -29,8 +29,9 @@ from comesh.sim.group_watch import LiveGroups
 from comesh.sim.injection import inject
 from comesh.sim.topology import Topology
 
-APART_LEASES = 2.0
-"""From one node that is taken away to the next, before the experiment."""
+APART_LEASES = 5.0
+"""From one node that is taken away to the next, before the experiment: a group that lacks f replaces them
+before, most probably, it lacks one more."""
 SETTLE_S = 12.0
 """Then a group has replaced who is gone."""
 
