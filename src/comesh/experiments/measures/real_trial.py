@@ -31,12 +31,15 @@ from comesh.lab.mesh import Mesh, now_us
 
 BOUND_S: Final = 120.0
 """For whatever must happen: the machine may be busy with other trials."""
+LOOK_S: Final = 1.0
 PARTS: Final = {
     "devices": ("bytes to devices", "bytes from devices"),
     "groups": ("bytes of groups",),
     "membership": ("bytes of membership",),
+    "encrypted": ("bytes sent",),
 }
-"""Of bandwidth, and the counters of a node that each is made of."""
+"""Of bandwidth, and the counters of a node that each is made of. Encrypted: all that it sends to other nodes,
+with what the transport adds and says by itself."""
 
 
 class _Counts(NamedTuple):
@@ -84,13 +87,24 @@ async def _play(
         for reading in workload.readings:
             living = servers[reading.device].living(reading.device)
             loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
-        await asyncio.sleep(DROPPED_S)
+        await _pass(DROPPED_S)
         before = await asyncio.to_thread(_count, mesh, stations)
-        await asyncio.sleep(trial.seconds)
+        await _pass(trial.seconds)
         after = await asyncio.to_thread(_count, mesh, stations)
         for number in range(trial.kills):
             await asyncio.to_thread(_kill, mesh, groups, number)
         return before, after, now_us() / 1e6
+
+
+async def _pass(seconds: float) -> None:
+    """KeyboardInterrupt: whoever started this process is gone, and nobody waits for the result."""
+    parent = os.getppid()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        await asyncio.sleep(min(left, LOOK_S))
+        if os.getppid() != parent:
+            raise KeyboardInterrupt
 
 
 @asynccontextmanager
