@@ -175,3 +175,22 @@ def test_shapes_are_those_of_the_paper(seed: int) -> None:
         assert is_connected(places, links_of(places))
     assert len(links_of(paper_places(Shape.LINE))) == 10
     assert not is_connected(["a", "b", "c"], [("a", "b")])
+
+
+def test_what_another_lab_removes_first_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [f"{namespaces.PREFIX}999999999-0-n1", f"{namespaces.PREFIX}999999999-0-n2"]
+
+    def another_was_faster(namespace: str) -> None:
+        left.remove(namespace)
+        raise NamespacesError("no such namespace")
+
+    def cannot(namespace: str) -> None:
+        raise NamespacesError(f"{namespace} is busy")
+
+    monkeypatch.setattr(namespaces, "_namespaces", lambda prefix: list(left))
+    monkeypatch.setattr(namespaces, "_remove", another_was_faster)
+    assert namespaces.remove_left_over() == []
+    left.append(f"{namespaces.PREFIX}999999999-0-n3")
+    monkeypatch.setattr(namespaces, "_remove", cannot)
+    with pytest.raises(NamespacesError, match="is busy"):
+        namespaces.remove_left_over()

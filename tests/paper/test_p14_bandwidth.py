@@ -63,7 +63,9 @@ def test_p14_what_is_compared_and_drawn() -> None:
     told = {one.what: one for one in compare(table)}
     assert told["hub / mean node, simulated, grid, default"].verdict is Verdict.DIFFERS
     assert f"{NODES} is the most that is possible" in told["hub / mean node, simulated, grid, default"].why
-    as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in table)
+    encrypted = [{**row, "measure": "bandwidth: encrypted"} for row in table.where(measure=HOPS)]
+    rows = [*table.rows, *encrypted]
+    as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in rows)
     told = {one.what: one for one in compare(together(table, as_real))}
     assert told["hub / mean node, real, grid, default"].met is not None
     assert told["hub / busiest node, real, grid, default"].met is None, "two epochs are not ten"
