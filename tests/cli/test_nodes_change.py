@@ -63,7 +63,7 @@ def test_a_node_is_added_begins_from_the_chain_and_another_one_leaves(tmp_path: 
         ]
         goes_on(mesh)
 
-        alone = run(mesh, "leave", "n1", "--yes")
+        alone = run(mesh, "leave", "n1", "--yes", "--node", "n1")
         assert "n1 is the node that is asked" in alone.stderr
         left = run(mesh, "leave", "n2", "--yes")
         assert left.code == 0, left

@@ -68,20 +68,21 @@ Otherwise = Callable[[Path | None], None]
 @overload
 def asking(command: Command) -> Command: ...
 @overload
-def asking(*, otherwise: Otherwise) -> Callable[[Command], Command]: ...
+def asking(*, otherwise: Otherwise | None = None, but: str | None = None) -> Callable[[Command], Command]: ...
 def asking(
-    command: Command | None = None, *, otherwise: Otherwise | None = None
+    command: Command | None = None, *, otherwise: Otherwise | None = None, but: str | None = None
 ) -> Command | Callable[[Command], Command]:
     """The command with the options that say whom it asks, in the place of its first parameter, the client.
 
     otherwise: called with --file where nobody on this machine answers, after that was said.
+    but: the parameter with the name of a node that is asked only where no other one here answers.
     """
     if command is None:
-        return lambda given: _asking(given, otherwise)
-    return _asking(command, otherwise)
+        return lambda given: _asking(given, otherwise, but)
+    return _asking(command, otherwise, but)
 
 
-def _asking(command: Command, otherwise: Otherwise | None) -> Command:
+def _asking(command: Command, otherwise: Otherwise | None, but: str | None) -> Command:
     _, *own = inspect.signature(command).parameters.values()
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -91,7 +92,8 @@ def _asking(command: Command, otherwise: Otherwise | None) -> Command:
     def asks(**given: Any) -> None:
         where = {name: given.pop(name) for name in _OPTIONS}
         try:
-            with _connected(where, otherwise) as client:
+            last = None if but is None else given[but]
+            with _connected(where, otherwise, last) as client:
                 command(client, **given)
         except SaidNoError as no:
             fail(str(no), Exit.NO)
@@ -105,9 +107,9 @@ def _asking(command: Command, otherwise: Otherwise | None) -> Command:
     return asks
 
 
-def _connected(where: dict[str, Any], otherwise: Otherwise | None) -> AnyClient:
+def _connected(where: dict[str, Any], otherwise: Otherwise | None, last: str | None) -> AnyClient:
     try:
-        return connect(**where)
+        return connect(**where, last=last)
     except typer.Exit:
         if otherwise is not None and where["node"] is None:
             otherwise(where["file"])
@@ -115,11 +117,20 @@ def _connected(where: dict[str, Any], otherwise: Otherwise | None) -> AnyClient:
 
 
 def connect(
-    data: Path | None, node: str | None, file: Path | None, keys: Path, token_file: Path | None
+    data: Path | None,
+    node: str | None,
+    file: Path | None,
+    keys: Path,
+    token_file: Path | None,
+    *,
+    last: str | None = None,
 ) -> AnyClient:
-    """NoAnswerError: it cannot be asked. Ends the command with what to do where nobody is found."""
+    """NoAnswerError: it cannot be asked. Ends the command with what to do where nobody is found.
+
+    last: the node that is asked only where no other one answers.
+    """
     if node is None:
-        return next(clients_here(data))
+        return next(clients_here(data, sorted(places(data), key=lambda place: name_of(place) == last)))
     if ":" in node:
         return _remote(_target(node), keys, token_file)
     here = [place for place in places(data) if name_of(place) == node]

@@ -19,7 +19,7 @@ from comesh.runtime.client import AnyClient
 LOOK_S: Final = 0.2
 
 
-@asking
+@asking(but="name")
 def leave(
     client: AnyClient,
     name: Annotated[

@@ -23,8 +23,8 @@ DataDirectory = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        help="The directory of `comesh up`, or of one node; left out: what runs below .comesh, "
-        "from comesh-data, or from /var/lib/comesh.",
+        help="The directory of `comesh up`, or of one node; left out: the one mesh that runs below "
+        ".comesh, or what runs from comesh-data, or from /var/lib/comesh.",
     ),
 ]
 
@@ -50,9 +50,12 @@ def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator
     """Each node that answers; ends the command with what to do where there is none."""
     if data is not None and not data.is_dir():
         fail(f"{data} is no directory; --data takes that of `comesh up`, or of one node")
+    asked = places(data) if among is None else among
+    if data is None:
+        _refuse_two_meshes(asked)
     why: list[str] = []
     found = False
-    for place in places(data) if among is None else among:
+    for place in asked:
         try:
             client = Client(place)
         except NoAnswerError as wrong:
@@ -68,6 +71,29 @@ def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator
             "or ask a node elsewhere with --node HOST:PORT"
         )
     fail(why[0] if len(set(why)) == 1 else f"none of {len(why)} nodes answers; the first: {why[0]}")
+
+
+def _refuse_two_meshes(asked: list[Path]) -> None:
+    """Of two meshes of `comesh up` nobody can say which one is meant."""
+    runs = list(dict.fromkeys(_run_of(place) for place in asked if place.is_relative_to(RUNS)))
+    if len(runs) < 2:
+        return
+    running = [run for run in runs if any(_answers(place) for place in asked if _run_of(place) == run)]
+    if len(running) > 1:
+        names = ", ".join(sorted(run.name for run in running))
+        fail(f"{len(running)} meshes run here: {names}. Say which one, such as --data {running[0]}")
+
+
+def _run_of(place: Path) -> Path:
+    return place.parent.parent
+
+
+def _answers(place: Path) -> bool:
+    try:
+        Client(place).close()
+    except NoAnswerError:
+        return False
+    return True
 
 
 def _nodes_of(run: Path) -> list[Path]:

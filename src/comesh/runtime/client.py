@@ -39,7 +39,7 @@ class Client:
             raise NoAnswerError(_others_own(directory)) from wrong
         if path is None:
             raise NoAnswerError(f"no node runs from {directory}; start it with `comesh node` or `comesh up`")
-        self._directory = directory
+        self.directory = directory
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(within_s)
         try:
@@ -83,7 +83,7 @@ class Client:
         self._write(question)
         line = self._line()
         if not line:
-            raise NoAnswerError(f"the node of {self._directory} ended while it was asked")
+            raise NoAnswerError(f"the node of {self.directory} ended while it was asked")
         return line
 
     def _line(self) -> bytes:
@@ -91,11 +91,11 @@ class Client:
             return self._lines.readline()
         except TimeoutError as wrong:
             raise NoAnswerError(
-                f"the node of {self._directory} did not answer in time; is its process stopped, or the "
+                f"the node of {self.directory} did not answer in time; is its process stopped, or the "
                 "machine too busy?"
             ) from wrong
         except OSError as wrong:
-            raise NoAnswerError(f"the node of {self._directory} went away: {wrong.strerror}") from wrong
+            raise NoAnswerError(f"the node of {self.directory} went away: {wrong.strerror}") from wrong
 
     def _read(self, line: bytes, kind: type[_T]) -> _T:
         if line.startswith(b'{"error"'):
@@ -105,7 +105,7 @@ class Client:
             return msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError as wrong:
             raise NoAnswerError(
-                f"the node of {self._directory} says what this command does not understand ({wrong}): "
+                f"the node of {self.directory} says what this command does not understand ({wrong}): "
                 "use the comesh of the same version as the node"
             ) from wrong
 
@@ -113,7 +113,7 @@ class Client:
         try:
             self._socket.sendall(msgspec.json.encode(question) + b"\n")
         except OSError as wrong:
-            raise NoAnswerError(f"the node of {self._directory} went away: {wrong.strerror}") from wrong
+            raise NoAnswerError(f"the node of {self.directory} went away: {wrong.strerror}") from wrong
 
 
 def _others_own(directory: Path) -> str:
