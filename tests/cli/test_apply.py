@@ -90,7 +90,10 @@ def test_applied_followed_listed_and_taken_back(mesh: Mesh) -> None:
 
     stale = run(mesh, "apply", "--to", "1", "--yes", "--base", "1")
     assert stale.code == 1
-    assert "it builds on version 1, but the deployment is at 2" in stale.stderr
+    assert "it builds on version 1, but the mesh is at 2" in stale.stderr
+    same = run(mesh, "apply", "--to", "2", "--yes", "--base", "1")
+    assert (same.code, "the mesh is at 2" in same.stderr) == (1, True)
+    assert run(mesh, "apply", "--to", "2", "--yes", "--base", "2").code == 0
 
     back = run(mesh, "apply", "--to", "1", "--yes", "--now", "--json")
     told = json.loads(back.stdout)

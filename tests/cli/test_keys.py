@@ -43,6 +43,8 @@ def test_show_as_json_and_warnings_before_the_end() -> None:
     runner.invoke(app, ["keys", "init", "mine"])
     runner.invoke(app, ["keys", "node", "n1", "--keys", "mine", "--days", "20"])
     shown = runner.invoke(app, ["keys", "show", "mine", "--json"])
+    assert runner.invoke(app, ["keys", "show", "--keys", "mine", "--json"]).stdout == shown.stdout
+    assert runner.invoke(app, ["keys", "show", "mine", "--keys", "other"]).exit_code == 2
     assert shown.exit_code == 0
     answer = json.loads(shown.stdout)
     assert [one["who"] for one in answer] == ["comesh authority", "node n1"]

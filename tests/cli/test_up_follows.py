@@ -16,6 +16,7 @@ def test_a_changed_document_is_followed_and_gone_on_with(tmp_path: Path) -> None
         applied = comesh("apply", document, "--virtual", "--yes", "--now", "--no-wait", "--data", data)
         assert applied.code == 0, applied
         running.wait_until_it_says("n4 is new: it is started")
+        running.wait_until_it_says("virtual devices are started anew")
         assert comesh("status", "--wait", "60", "--data", data).code == 0
         wait_for(lambda: "3 devices, all up" in comesh("status", "--data", data).stdout, "the bell is there")
     with Running(tmp_path / "again", "up", document, "--data", data, "--quiet", "--no-api") as running:
@@ -26,3 +27,7 @@ def test_a_changed_document_is_followed_and_gone_on_with(tmp_path: Path) -> None
         running.wait_until_it_says("n4 leaves")
         wait_for(lambda: comesh("status", "--data", data).code == 0, "all is well without it")
         assert "ended by itself" not in running.said()
+        assert "counts no more" not in running.said(), "it is the document that the mesh goes by"
+    with Running(tmp_path / "once more", "up", document, "--data", data, "--quiet", "--no-api") as running:
+        running.wait_until_it_says("starting 3 nodes")
+        assert f"the mesh goes by version 3 of its document: {document} counts no more" in running.said()

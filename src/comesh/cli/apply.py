@@ -90,6 +90,8 @@ def apply(
     if not json:
         out.print(plain(f"{what} against version {preview.base}, which the mesh runs by:", "bold"))
         show_preview(preview)
+    if base is not None and base != preview.base:
+        fail(f"nothing is applied: it builds on version {base}, but the mesh is at {preview.base}", Exit.NO)
     if not preview.changes:
         _nothing_to_do(client, report, what, now=now, json=json)
     if dry_run:

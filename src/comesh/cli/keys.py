@@ -100,10 +100,14 @@ def node(
 
 @keys.command("show")
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", show_default="keys")] = DEFAULT_DIRECTORY,
+    named: Annotated[Path | None, typer.Argument(metavar="[DIR]", show_default="keys")] = None,
+    keys_in: Annotated[Path | None, typer.Option("--keys", metavar="DIR", help="The same as DIR.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """List who has a certificate here, until when, and which are revoked. Exit code 1 if one has expired."""
+    if named is not None and keys_in is not None and named != keys_in:
+        fail(f"one directory at a time: {named}, or --keys {keys_in}")
+    directory = named or keys_in or DEFAULT_DIRECTORY
     if not directory.is_dir():
         fail(f"{directory} is no directory; make one with: comesh keys init{_argument(directory)}")
     try:

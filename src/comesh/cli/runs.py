@@ -1,5 +1,6 @@
 """`comesh runs`: the latest runs, as the nodes that led their groups remember them."""
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import typer
@@ -12,9 +13,8 @@ from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime.answers import Routines, Runs
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import TraceLine
+from comesh.runtime.seen import ENDED, TraceLine
 
-ENDED: Final = ("finished", "failed", "dropped")
 MOST: Final = 500
 """That one answer over HTTP has."""
 
@@ -38,13 +38,7 @@ def runs(
             hint = did_you_mean(routine, known)
             fail(f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""), Exit.NO)
     answer = client.ask(Runs, "runs", limit=MOST)
-    found = [
-        one
-        for one in answer.runs
-        if routine in (None, one.run.partition("#")[0])
-        and not (live and one.what in ENDED)
-        and not (failed and one.what != "failed")
-    ][:last]
+    found = chosen(answer.runs, routine, live=live, failed=failed)[:last]
     if json:
         print_json(
             Runs(
@@ -61,6 +55,16 @@ def runs(
         fresh = f"as of {clock(answer.as_of_ms)}, asked {answer.answered_by}"
         out.print(plain(f"{number(len(found), 'run')}; {fresh}{silent}"))
     raise typer.Exit(int(Exit.OK if found else Exit.NO))
+
+
+def chosen(found: Iterable[TraceLine], routine: str | None, *, live: bool, failed: bool) -> list[TraceLine]:
+    return [
+        one
+        for one in found
+        if routine in (None, one.run.partition("#")[0])
+        and not (live and one.what in ENDED)
+        and not (failed and one.what != "failed")
+    ]
 
 
 def _row(one: TraceLine) -> list[str | Text]:

@@ -67,6 +67,10 @@ def up(
     try:
         mesh.prepare()
         out.print(f"starting {number(len(mesh.nodes), 'node')}; files and logs: {directory}")
+        if mesh.is_outdated:
+            out.print(
+                plain(f"the mesh goes by version {mesh.version} of its document: {file} counts no more")
+            )
         begin(mesh)
         took_s = wait_until_ready(mesh)
         ready = True
@@ -205,6 +209,7 @@ def _follow(mesh: LocalMesh) -> None:
     for node in sorted(nodes - set(mesh.nodes)):
         out.print(f"{node} leaves")
     if mesh.deployment.devices != devices:
+        out.print("virtual devices are started anew, with what this version has: their readings begin again")
         mesh.terminate(DEVICES)
         mesh.start_devices()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.runtime.questions import decoded
-from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
+from comesh.runtime.seen import ENDED, DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -21,7 +21,6 @@ ASK: Final = "seen"
 serves: `device/`, `routine/`, `group/`."""
 ANSWER_S: Final = 1.0
 """How long a node is waited for, before others are asked in its place."""
-ENDED: Final = ("finished", "failed")
 
 Entity = DeviceSeen | RoutineSeen | GroupSeen
 Lines = tuple[TraceLine, ...]

@@ -61,6 +61,8 @@ class LocalMesh:
         self.deployment = deployment
         self.nodes: tuple[NodeId, ...] = tuple(sorted(deployment.nodes))
         self.version = 1
+        self.is_outdated = False
+        """The mesh goes by a later document than the one that was given here."""
         self.devices_at: Address | None = None
         self._text = text
         self._processes: dict[str, subprocess.Popen[bytes] | Forked] = {}
@@ -121,7 +123,11 @@ class LocalMesh:
         kept, newest = self.directory / FIRST, self.directory / NEWEST
         if not kept.is_file():
             kept.write_text(self._text)
-        known = [path.read_text() for path in (kept, newest) if path.is_file()]
+        known = [kept.read_text()]
+        if newest.is_file():
+            chain = Chain.load((self.directory / CHAIN).read_text(), CHAIN)
+            self.version = chain.newest
+            known += [*chain.texts.values(), chain.text]
         if self._text not in known:
             raise LocalMeshError(
                 f"{self.directory} was begun with another document, or the document was changed since. A "
@@ -129,8 +135,7 @@ class LocalMesh:
                 "`comesh apply FILE`; or remove that directory to begin anew, or choose another one with "
                 "--data"
             )
-        if newest.is_file():
-            self.version = Chain.load((self.directory / CHAIN).read_text(), CHAIN).newest
+        self.is_outdated = self._text != known[-1]
         self._go_by(parsed(known[-1], str(newest)))
 
     def _go_by(self, deployment: Deployment) -> None:

@@ -21,8 +21,8 @@ from comesh.runtime.answers import (
     RunAnswer,
     Runs,
 )
-from comesh.runtime.entities import ENDED, Entities, Known
-from comesh.runtime.seen import DeviceSeen, GroupSeen, RoutineSeen
+from comesh.runtime.entities import Entities, Known
+from comesh.runtime.seen import ENDED, DeviceSeen, GroupSeen, RoutineSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

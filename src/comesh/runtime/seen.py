@@ -3,6 +3,8 @@
 Commands read them, too: so nothing is imported here that takes its time.
 """
 
+from typing import Final
+
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
@@ -87,6 +89,10 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory_kb: int
     cpu_s: float
     counters: dict[str, int]
+
+
+ENDED: Final = ("finished", "failed", "dropped", "ignored")
+"""What the last line of a run says that does not go on. Dropped and ignored ones never began."""
 
 
 class TraceLine(msgspec.Struct, frozen=True):
