@@ -1,0 +1,154 @@
+"""How much a simulation of a large mesh takes, in a process of its own, so that memory is its own as well.
+
+    python -m comesh.experiments.measures.scale '{"preset": "default", "devices": 1000, "seed": 1, ...}'
+
+Nodes begin joined. Routines of the paper fire while the mesh works, once each. What is read off it:
+
+- wall time and CPU time per simulated second, of the run alone; making the mesh is told apart;
+- the peak of the resident memory of the process, as the kernel tells it;
+- messages and bytes per node and second: sent, end to end, and transmitted by all radios, hop by hop; from
+  when the groups are up;
+- the client delay in hops, as `delays.py` has it, and the ideal beside it.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from comesh.core.strategies import Strategy
+from comesh.experiments.measures.delays import Watch
+from comesh.experiments.measures.mesh import Mesh
+from comesh.experiments.measures.running import Running, running
+from comesh.experiments.table import percentile
+from comesh.sim.topology import Shape, Topology, make_topology
+from comesh.sim.traffic import Totals
+from comesh.sim.workloads import Timing, Workload, paper_workload
+
+UP_S = 5.0
+"""By then the groups are up: what is sent before is not counted."""
+QUIET_S = 10.0
+"""After the last firing, for it to come to its first command."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One point. seconds: how long the mesh runs in simulated time."""
+
+    preset: str
+    devices: int
+    seed: int
+    seconds: float
+    routines: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    nodes: int
+    groups: int
+    made_s: float
+    """CPU time until the mesh was there."""
+    wall_s: float
+    cpu_s: float
+    """Of the run."""
+    memory_mb: float
+    events: int
+    messages_per_s: float
+    bytes_per_s: float
+    transmitted_bytes_per_s: float
+    """The last three: per node."""
+    fired: int
+    """Firings that came to their first command."""
+    delay_hops: float
+    delay_hops_95: float
+    ideal_hops: float
+
+
+def measured_apart(wanted: Wanted) -> Measured:
+    """In a fresh process: what this one holds already does not count."""
+    asked = msgspec.json.encode(wanted).decode()
+    done = subprocess.run([sys.executable, "-m", __name__, asked], capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{asked}: {done.stderr.decode(errors='replace')[-2000:]}")
+    return msgspec.json.decode(done.stdout, type=Measured)
+
+
+def measured(wanted: Wanted) -> Measured:
+    began_s = time.process_time()
+    topology = make_topology(Shape.GRID, devices=wanted.devices, seed=wanted.seed)
+    setup = running(wanted.preset, seed=wanted.seed)
+    work = _workload(topology, setup, wanted)
+    mesh = Mesh(
+        topology,
+        work.program,
+        work.devices,
+        seed=wanted.seed,
+        radio=setup.radio,
+        membership=setup.membership,
+    )
+    watch = Watch(mesh)
+    made_s, wall_s, run_s = time.process_time() - began_s, time.monotonic(), time.process_time()
+    mesh.run(UP_S)
+    before = mesh.world.traffic.total()
+    mesh.run(wanted.seconds - UP_S)
+    after = mesh.world.traffic.total()
+    wall_s, run_s = time.monotonic() - wall_s, time.process_time() - run_s
+    delays, ideals = _delays(mesh, watch, setup.radio.hop_ms)
+    per = len(topology.nodes) * (wanted.seconds - UP_S)
+    return Measured(
+        nodes=len(topology.nodes),
+        groups=len(work.program.plan.clusters),
+        made_s=made_s,
+        wall_s=wall_s,
+        cpu_s=run_s,
+        memory_mb=_peak_memory_mb(),
+        events=mesh.world.engine.handled,
+        messages_per_s=(after.sent.messages - before.sent.messages) / per,
+        bytes_per_s=(after.sent.size_bytes - before.sent.size_bytes) / per,
+        transmitted_bytes_per_s=(_transmitted_bytes(after) - _transmitted_bytes(before)) / per,
+        fired=len(delays),
+        delay_hops=median(delays),
+        delay_hops_95=percentile(delays, 95),
+        ideal_hops=median(ideals),
+    )
+
+
+def _peak_memory_mb() -> float:
+    """Of this process since it began to run this program. getrusage would not do: its ru_maxrss also counts
+    what the process that started it held."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise OSError("this kernel does not tell the peak of a process's memory")
+
+
+def _transmitted_bytes(totals: Totals) -> int:
+    return totals.transmitted.size_bytes
+
+
+def _workload(topology: Topology, setup: Running, wanted: Wanted) -> Workload:
+    """Each routine fires once, at any time between UP_S and QUIET_S before the end."""
+    return paper_workload(
+        topology,
+        setup.selection,
+        setup.protocol,
+        routines=wanted.routines,
+        seed=wanted.seed,
+        strategies=(Strategy.SEQUENTIAL,),
+        alone=False,
+        timing=Timing(
+            first_ms=UP_S * 1000, window_ms=2 * (wanted.seconds - UP_S - QUIET_S) * 1000, firings=1
+        ),
+    )
+
+
+def _delays(mesh: Mesh, watch: Watch, hop_ms: float) -> tuple[list[float], list[int]]:
+    left_ms = {act.run: act.sent_ms for act in mesh.world.devices.log if act.step == 0}
+    done = [run for run in watch.began if run in left_ms]
+    took = [(left_ms[run] - watch.began[run]) / hop_ms for run in done]
+    return took, [watch.ideals[run] for run in done]
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(measured(msgspec.json.decode(sys.argv[1], type=Wanted))))
