@@ -30,7 +30,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     for preset in PRESETS:
         for devices in SIZES if full else QUICK_SIZES:
             for churn in CHURNS:
-                for seed in range(1, 11 if full else 2):
+                for seed in range(1, 11 if full else 3):
                     yield {
                         "preset": str(preset),
                         "devices": devices,

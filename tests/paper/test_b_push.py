@@ -1,0 +1,45 @@
+"""B: a device that tells changes by itself is acted upon sooner, and may be polled less often."""
+
+import pytest
+
+from comesh.experiments.b_push import WAYS, cases, compare, draw, run
+from comesh.experiments.campaign import Scale
+from comesh.experiments.table import Table
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    small = [
+        {"preset": "default", "way": way, "devices": 30, "routines": 4, "seed": 1}
+        for way in WAYS
+        if way != "polled every 0.2 s"
+    ]
+    return Table({**case, **row} for case in small for row in run(case))
+
+
+def test_nothing_is_missed(table: Table) -> None:
+    assert sum(table.numbers("lost")) == 0
+
+
+def test_push_is_noticed_within_the_way_from_the_device(table: Table) -> None:
+    for way in ("push, polled every 1 s", "push, polled every 5 s"):
+        assert max(table.where(way=way).numbers("polling_hops")) < 10
+    assert table.where(way="polled every 1 s").mean("polling_hops") > 20
+    assert table.where(way="polled every 5 s").mean("polling_hops") > 100
+
+
+def test_push_comes_on_top_of_polling_and_replaces_most_of_it(table: Table) -> None:
+    costs = {way: table.where(way=way).mean("bytes_per_device_s") for way in table.distinct("way")}
+    assert costs["polled every 1 s"] < costs["push, polled every 1 s"] < 1.5 * costs["polled every 1 s"]
+    assert costs["push, polled every 5 s"] < 0.5 * costs["polled every 1 s"]
+
+
+def test_no_leader_of_the_paper_reads_every_five_seconds() -> None:
+    """Its epochs are shorter."""
+    of_paper = {case["way"] for case in cases(Scale.QUICK) if case["preset"] == "paper"}
+    assert of_paper == {"polled every 0.2 s", "polled every 1 s", "push, polled every 1 s"}
+
+
+def test_it_is_compared_and_drawn(table: Table) -> None:
+    assert len(compare(table)) == len(WAYS) - 1
+    assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 2

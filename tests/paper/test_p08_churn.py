@@ -1,0 +1,61 @@
+"""P8: while 40 % of the nodes crash or join, routines go on, and wait little longer than without."""
+
+import pytest
+
+from comesh.core.ids import NodeId
+from comesh.experiments.measures.firings import MOST_CHURN, without_first
+from comesh.experiments.measures.group_churn import drawn
+from comesh.experiments.measures.presets import setup
+from comesh.experiments.p08_churn import compare, draw, run
+from comesh.experiments.table import Table
+from comesh.sim.topology import Shape, make_topology
+from comesh.sim.workloads import paper_workload
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    cases = [
+        {"preset": "default", "devices": 50, "churn": churn, "routines": 6, "seed": seed}
+        for churn in (0.0, MOST_CHURN)
+        for seed in (1, 2)
+    ]
+    return Table({**case, **row} for case in cases for row in run(case))
+
+
+def test_all_routines_fire_with_churn_too(table: Table) -> None:
+    assert len(table.numbers("client_hops")) == len(table) == 24
+    assert sum(table.numbers("repeated")) == 0
+
+
+def test_each_is_fired_again_and_waits_for_the_first_run(table: Table) -> None:
+    """Where all devices are of the routine's own group, what frees them starts the next run."""
+    delays = table.numbers("sync_hops")
+    assert len(delays) >= 0.9 * len(table)
+    assert min(delays) >= 0
+    assert max(delays) > 10
+
+
+def test_the_median_run_hardly_notices(table: Table) -> None:
+    calm, churned = (table.where(churn=churn).median("client_hops") for churn in (0.0, MOST_CHURN))
+    assert churned <= 1.25 * calm
+
+
+def test_the_bar_can_be_missed(table: Table) -> None:
+    def met(table: Table) -> list[bool | None]:
+        return [one.met for one in compare(table) if one.bar]
+
+    assert met(Table({**row, "client_hops": 10.0 + row["churn"]} for row in table)) == [True]
+    assert met(Table({**row, "client_hops": 10.0 + 10 * row["churn"]} for row in table)) == [False]
+    assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 4
+
+
+def test_who_joins_is_no_first_member() -> None:
+    topology = make_topology(Shape.GRID, devices=50, seed=1)
+    made = setup("default", seed=1)
+    program = paper_workload(topology, made.selection, made.protocol, routines=2, seed=1).program
+    absent: tuple[NodeId, ...] = drawn(sorted(topology.nodes), MOST_CHURN, 1).join
+    named = {node for nodes in program.plan.genesis.values() for node in nodes}
+    assert named & set(absent), "else this shows nothing"
+    changed = without_first(program, absent).plan.genesis
+    assert changed.keys() == program.plan.genesis.keys()
+    assert not {node for nodes in changed.values() for node in nodes} & set(absent)

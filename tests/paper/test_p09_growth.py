@@ -1,0 +1,33 @@
+"""P9: sync delay and client delay grow less than fourfold as the mesh grows."""
+
+import pytest
+
+from comesh.experiments.p08_churn import run
+from comesh.experiments.p09_growth import compare, draw
+from comesh.experiments.table import Table
+
+SIZES = (50, 150)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    cases = [
+        {"preset": "default", "devices": devices, "churn": 0.0, "routines": 6, "seed": 1} for devices in SIZES
+    ]
+    return Table({**case, **row} for case in cases for row in run(case))
+
+
+def test_both_delays_grow_less_than_fourfold(table: Table) -> None:
+    for column in ("client_hops", "sync_hops"):
+        small, large = (table.where(devices=devices).mean(column) for devices in SIZES)
+        assert small < large < 4 * small
+
+
+def test_it_is_held_to_that(table: Table) -> None:
+    found = compare(table)
+    assert [one.met for one in found] == [True, True]
+    steep = Table(
+        {**row, "sync_hops": row["devices"] ** 2, "client_hops": row["devices"] ** 2} for row in table
+    )
+    assert [one.met for one in compare(steep)] == [False, False]
+    assert len(draw(table).axes) == 2
