@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from comesh.cli.main import app
 from comesh.cli.sim_protocol import without_repeats
 from comesh.core.group.leadership import Leadership
 from comesh.core.ids import DeviceId
+from comesh.core.records import Entry
 from comesh.core.step import Step
 from comesh.sim.protocol_watch import DeviceChange
 
@@ -310,15 +312,14 @@ def test_a_shape_runs_the_workload_of_the_paper() -> None:
 
 
 def test_a_broken_promise_is_a_no_with_its_history(house: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    count = Leadership._count
+    propose = Leadership.propose
 
-    def commit_alone(self: Leadership, step: Step) -> None:
-        count(self, step)
-        number = self._replica.ledger.number
-        if self.serving is not None and number > self.committed:
-            self._commit(number, step)
+    def commit_alone(self: Leadership, entry: Entry, step: Step, **more: Any) -> None:
+        propose(self, entry, step, **more)
+        if self.serving is not None:
+            self._commit(self._replica.ledger.number, step)
 
-    monkeypatch.setattr(Leadership, "_count", commit_alone)
+    monkeypatch.setattr(Leadership, "propose", commit_alone)
     result = CliRunner().invoke(app, house)
     assert result.exit_code == 1
     assert "BROKEN PROMISES: " in result.stdout
