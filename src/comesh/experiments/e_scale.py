@@ -114,7 +114,10 @@ WHY = {
         "In small meshes who leads a group is pushed to everybody in messages of its own. From "
         f"{QUIET_FROM_NODES} nodes on it rides on messages that are sent anyway, and costs bytes only."
     ),
-    "delay_hops": "Paths grow with the edge of the grid, N^0.33; commits in near groups do not.",
+    "delay_hops": (
+        "Paths grow with the edge of the grid, as N^0.33, and in small meshes devices of a routine share "
+        "groups; commits of near members do not grow. The figure has the ideal beside it."
+    ),
 }
 
 
