@@ -21,6 +21,7 @@ from transport_parts import (
 )
 
 from comesh.runtime.transport import TransportError
+from comesh.runtime.transport.frames import PROBE
 from comesh.runtime.transport.packets import FLIGHT
 from comesh.runtime.transport.settings import MOST_WAITING, TransportSettings
 from comesh.runtime.transport.udp import UdpTransport
@@ -352,6 +353,22 @@ def test_a_silent_peer_is_asked_then_forgotten() -> None:
             assert one.peers()[TWO].why
             relay.cut = False
             await until_sent(one, TWO, b"there again", inbox)
+
+    asyncio.run(story())
+
+
+def test_who_answers_a_probe_waits_for_nothing() -> None:
+    """Otherwise it would probe back, and be answered, and so on for ever."""
+
+    async def story() -> None:
+        inbox = Inbox()
+        async with opened(make(TWO), inbox) as two, opened(make(ONE, {TWO: two.port}), Inbox()) as one:
+            await until_sent(one, TWO, b"hello", inbox)
+            await until(lambda: one._peers[TWO].session.unanswered_ms == 0.0, "the first probe was answered")
+            sent = two.counters["datagrams sent"]
+            one._seal(one._peers[TWO], one._peers[TWO].session, bytes((PROBE,)))
+            await until(lambda: two.counters["datagrams sent"] > sent, "the second one too")
+            assert two._peers[ONE].session.unanswered_ms == 0.0
 
     asyncio.run(story())
 

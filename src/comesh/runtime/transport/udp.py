@@ -266,7 +266,8 @@ class UdpTransport:
                 first, size = at, 3 + len(message)
         self._seal(peer, session, joined(messages[first:]))
 
-    def _seal(self, peer: Peer, session: Session, plain: bytes) -> None:
+    def _seal(self, peer: Peer, session: Session, plain: bytes, *, is_answer: bool = False) -> None:
+        """is_answer: nothing is expected to come of it, so silence after it says nothing."""
         try:
             datagram = session.seal(plain)
         except SSL.Error:
@@ -277,7 +278,7 @@ class UdpTransport:
         session.datagrams += 1
         session.bytes += size
         peer.sent_bytes += size
-        if not session.unanswered_ms:
+        if not (session.unanswered_ms or is_answer):
             session.unanswered_ms = self._clock_ms()
         self._transmit(session.way, datagram)
 
@@ -404,7 +405,7 @@ class UdpTransport:
         elif kind == FORGOT:
             understood = self._long.on_forgot(peer, plain)
         elif kind == PROBE:
-            self._seal(peer, session, bytes((PROBED,)))
+            self._seal(peer, session, bytes((PROBED,)), is_answer=True)
         else:
             understood = kind == PROBED
         if not understood:
