@@ -147,6 +147,6 @@ def test_the_same_over_http_and_in_the_log(mesh: Mesh, monkeypatch: pytest.Monke
     assert log.code == 0
     did = [(one["by"], one["what"]) for one in json.loads(log.stdout)["entries"]]
     assert ("ann (token)", "pause slowly") in did
-    assert ("ann (token)", "set other: switch False") in did
+    assert ("ann (token)", "set other: switch false") in did
     assert comesh("resume", "slowly", *there).code == 0
     assert "resume slowly" in mesh.here("audit", "--about", "resume", "--last", "1").stdout

@@ -173,6 +173,7 @@ def test_a_virtual_sensor_and_a_button_trigger_routines(house: House) -> None:
     assert (done.code, done.stdout) == (0, "button told press double\n")
     wait_for(lambda: house.here("runs", "--routine", "pressed").code == 0, "the button has fired pressed")
     assert house.here("virtual", "set", "lamp2", "on=false", "--json").code == 0
+    assert house.here("virtual", "press", "button").stdout == "button told an event\n"
 
 
 @pytest.mark.parametrize(

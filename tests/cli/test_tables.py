@@ -1,6 +1,11 @@
 """What commands that list things show, and of what."""
 
+from io import StringIO
+
+from rich.console import Console
+
 from comesh.cli.runs import chosen
+from comesh.cli.tables import table
 from comesh.core.ids import NodeId
 from comesh.runtime.seen import TraceLine
 
@@ -15,3 +20,15 @@ def test_runs_that_ended_or_never_began_are_not_live() -> None:
     assert chosen([*ended, *live], None, live=True, failed=False) == live
     assert chosen([*ended, *live], "b", live=True, failed=False) == live[1:]
     assert chosen([*ended, *live], None, live=False, failed=True) == [ended[1]]
+
+
+def shown(*, terminal: bool) -> list[str]:
+    written = StringIO()
+    to = Console(file=written, force_terminal=terminal, width=80, soft_wrap=True, color_system=None)
+    to.print(table(("run", "last"), [("evening#4:0.0:12", "long " * 40)]))
+    return written.getvalue().splitlines()
+
+
+def test_tables_in_files_and_pipes_are_as_wide_as_they_need() -> None:
+    assert len(shown(terminal=False)) == 2
+    assert len(shown(terminal=True)) > 2

@@ -48,7 +48,25 @@ def examine(health: MeshHealth, groups: Iterable[GroupSeen], trouble: Iterable[s
         *_reach(health, answered),
         *_groups(groups, answered),
     ]
-    return [*found, *(Finding(about="node", what=what, advice="see docs/running.md") for what in trouble)]
+    return [*found, *(Finding(about="node", what=what, advice=_advice(what)) for what in trouble)]
+
+
+_ADVICE: Final = {
+    "shows a revoked certificate": "somebody uses keys that you revoked: if that is a machine of yours, give "
+    "it new ones: comesh keys node NAME --force",
+    "is not trusted any more": "copy it a certificate of the new authority: comesh keys rotate NAME",
+    "new keys are not used": "copy the three files there again: they do not fit together",
+    "clock": "set the clock of that machine, or let its time service reach a server",
+    "disk": "make room, or replace the disk: until it can write, the node acknowledges nothing",
+    "comesh keys": "do what it says",
+    "remove their data directories": "do what it says",
+}
+"""By what the trouble has in it; the first that fits."""
+
+
+def _advice(trouble: str) -> str:
+    fitting = (advice for words, advice in _ADVICE.items() if words in trouble)
+    return next(fitting, "look at the log of that node; what is not mended there is worth a report")
 
 
 def median_offset_ms(answered: Iterable[Checked]) -> float:
@@ -91,7 +109,7 @@ def _certificates(answered: dict[NodeId, Checked], now_ms: float) -> Iterator[Fi
     for node, one in answered.items():
         for whose, ends_ms, again in (
             ("its certificate", one.said.certificate_ends_ms, f"comesh keys node {node} --force"),
-            ("the authority's certificate", one.said.authority_ends_ms, "see docs/running.md, Keys"),
+            ("the authority's certificate", one.said.authority_ends_ms, "comesh keys rotate --authority"),
         ):
             days = (ends_ms - now_ms) / DAY_MS
             if days < WARN_DAYS:
@@ -150,7 +168,8 @@ def _versions(answered: dict[NodeId, Checked]) -> Iterator[Finding]:
             about="version",
             what="nodes go by different documents: "
             + _who(answered, lambda one: f"version {one.said.version} ({one.said.document[:8]})"),
-            advice="a newer version spreads within seconds; if it stays so, see docs/running.md, First start",
+            advice="a newer version spreads within seconds; if it stays so, they began with different ones: "
+            "stop the few, remove their data directories, and start them again",
         )
 
 

@@ -86,8 +86,9 @@ def invite(
         fail(str(problem))
     _tell_made(directory, name, made=made, err=True)
     typer.echo(token.text())
+    within = "1 hour" if hours == 1 else f"{hours:g} hours"
     typer.echo(
-        f"this token makes a machine {name}, once, within {hours:g} hours. On that machine: "
+        f"this token makes a machine {name}, once, within {within}. On that machine: "
         f"comesh join - --at {at}, which asks for it",
         err=True,
     )

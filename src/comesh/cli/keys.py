@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 import typer
 from cryptography import x509
-from rich.table import Table
 
 from comesh.cli.inviting import bundle, invite
 from comesh.cli.key_options import DEFAULT_DIRECTORY, Days, Force, Keys, keys_option
 from comesh.cli.revoking import replace, revoke_keys
 from comesh.cli.rotating import rotate_keys
+from comesh.cli.tables import ListTable
 from comesh.cli.terminal import Exit, err, fail, number, out, plain, print_json
 from comesh.cli.tokens import token, tokens
 from comesh.runtime.credentials import (
@@ -164,7 +164,7 @@ def _shown(
 
 
 def _print(shown: list[Shown]) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = ListTable(box=None, pad_edge=False)
     for heading in ("who", "made", "valid to", "days", "state", "key", "fingerprint"):
         table.add_column(heading, no_wrap=True)
     for one in shown:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -16,8 +16,20 @@ MOST_NAMED: Final = 10
 """Names in one sentence; of more, how many."""
 
 
+WIDEST: Final = 10_000
+"""Columns that a table may have where it goes into a file or a pipe."""
+
+
+class ListTable(Table):
+    """Folded to fit a terminal; elsewhere as wide as it needs, for whoever reads its lines."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitting = options if console.is_terminal else options.update(max_width=WIDEST)
+        return super().__rich_console__(console, fitting)
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
-    made = Table(box=None, padding=(0, 1))
+    made = ListTable(box=None, padding=(0, 1))
     for heading in headings:
         made.add_column(heading, overflow="fold")
     for row in rows:
@@ -27,7 +39,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> 
 
 def details(rows: Iterable[tuple[str, str]]) -> None:
     """One entity, a line for each thing that there is to say; what is empty is left out."""
-    shown = Table.grid(padding=(0, 2))
+    shown = ListTable.grid(padding=(0, 2))
     for what, text in rows:
         if text:
             shown.add_row(Text(what, style="dim"), plain(text))

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
-from rich.table import Table
 
 from comesh.api.tokens import FILE, Role, Token, TokensError, create, read, remove
+from comesh.cli.tables import ListTable
 from comesh.cli.terminal import fail, out, plain, print_json
 
 DEFAULT_DIRECTORY: Final = Path("keys")
@@ -71,7 +71,7 @@ def tokens(
     if not listed:
         out.print(f"{directory} has no tokens; make one with: comesh keys token NAME --role viewer")
         return
-    table = Table(box=None, pad_edge=False)
+    table = ListTable(box=None, pad_edge=False)
     for heading in ("name", "role", "made", "expires"):
         table.add_column(heading, no_wrap=True)
     for one in listed:

@@ -143,7 +143,7 @@ def wait_until_ready(mesh: LocalMesh) -> float:
                 waiting.remove(node)
         ended = [name for name in (*mesh.nodes, DEVICES) if not mesh.runs(name)]
         if ended:
-            raise LocalMeshError(f"{ended[0]} ended by itself: {mesh.last_words(ended[0])}")
+            raise LocalMeshError(f"{ended[0]} ended by itself: {mesh.last_words(ended[0], 1)}")
         if time.monotonic() - began > READY_S:
             raise LocalMeshError(
                 f"{', '.join(waiting)} not ready after {READY_S:.0f} s; see {mesh.directory / 'logs'}"
@@ -189,7 +189,7 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
                 given_up.add(name)
                 _follow(mesh)
                 if name in (*mesh.nodes, DEVICES):
-                    err.print(plain(f"{name} ended by itself: {mesh.last_words(name)}", "red"))
+                    err.print(plain(f"{name} ended by itself: {mesh.last_words(name, 1)}", "red"))
         time.sleep(LOOK_S)
     raise LocalMeshError(f"no node runs any more; see {mesh.directory / 'logs'}")
 

@@ -11,6 +11,7 @@ import typer
 
 from comesh.cli.completion import complete_devices
 from comesh.cli.nodes_here import DataDirectory, clients_here
+from comesh.cli.tables import readings_text
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
 from comesh.runtime.answers import Touched
 from comesh.runtime.client import NoAnswerError
@@ -72,10 +73,8 @@ def _touch(data: Path | None, device: str, what: dict[str, dict[str, str]], *, j
                 if json:
                     print_json(touched)
                 else:
-                    now = ", ".join(f"{name} {value}".lower() for name, value in touched.readings.items())
-                    out.print(
-                        plain(f"{device} reads {now}" if "readings" in what else f"{device} told {now}")
-                    )
+                    did = "reads" if "readings" in what else "told"
+                    out.print(plain(f"{device} {did} {readings_text(touched.readings) or 'an event'}"))
                 raise typer.Exit(int(Exit.OK))
             home = touched.home
     except NoAnswerError as wrong:

@@ -47,6 +47,7 @@ from comesh.runtime.seen import (
     RunSeen,
     TraceLine,
 )
+from comesh.runtime.wording import in_words
 
 MOST_TRACED: Final = 500
 """Runs whose trace is kept, the latest."""
@@ -110,7 +111,7 @@ class View:
             lines = self._traces[run] = deque(maxlen=MOST_TRACE_LINES)
             while len(self._traces) > MOST_TRACED:
                 self._traces.popitem(last=False)
-        lines.append(TraceLine(self._wall_ms(), self._node.id, run, told.what, told.detail))
+        lines.append(TraceLine(self._wall_ms(), self._node.id, run, told.what, in_words(told.detail)))
 
     def _news(self, told: Observation) -> News | None:
         now_ms, own = self._wall_ms(), self._node.id
@@ -121,7 +122,7 @@ class View:
             case DeviceChanged():
                 return News(now_ms, own, "device", told.device, told.status, told.why)
             case RunTraced():
-                return News(now_ms, own, "run", str(told.run), told.what, told.detail)
+                return News(now_ms, own, "run", str(told.run), told.what, in_words(told.detail))
             case MemberChanged():
                 return News(now_ms, own, "member", told.node, told.state, told.why)
             case _:
@@ -199,7 +200,7 @@ class View:
                 number=one.number,
                 wall_ms=one.at_ms,
                 by=one.by,
-                what=one.what,
+                what=in_words(one.what),
                 request=one.request,
                 run=None if one.run is None else str(one.run),
             )
