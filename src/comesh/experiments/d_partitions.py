@@ -59,15 +59,13 @@ def share(rows: Table, how: str) -> float:
 def compare(table: Table) -> list[Comparison]:
     found: list[Comparison] = []
     for preset in presets_of(table):
-        for loss in table.distinct("loss"):
-            rows = table.where(preset=preset, loss=loss, cut_s=0)
-            found.append(_line(rows, f"{loss} % loss per hop, {preset}"))
-        for cut_s in (cut_s for cut_s in table.distinct("cut_s") if cut_s):
-            for when in ("cut", "healed"):
-                rows = table.where(preset=preset, cut_s=cut_s, when=when)
-                if len(rows):
-                    what = f"{when} in two for {cut_s} s" if when == "cut" else f"after a cut of {cut_s} s"
-                    found.append(_line(rows, f"{what}, {preset}"))
+        rows = table.where(preset=preset)
+        for loss in rows.distinct("loss"):
+            found.append(_line(rows.where(loss=loss, cut_s=0), f"{loss} % loss per hop, {preset}"))
+        for cut_s in (cut_s for cut_s in rows.distinct("cut_s") if cut_s):
+            cut, healed = (rows.where(cut_s=cut_s, when=when) for when in ("cut", "healed"))
+            found.append(_line(cut, f"cut in two for {cut_s} s, {preset}"))
+            found.append(_line(healed, f"after a cut of {cut_s} s, {preset}"))
     return found
 
 
