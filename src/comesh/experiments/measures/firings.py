@@ -22,6 +22,7 @@ not answer in time, and living ones would be taken for dead.
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
@@ -41,6 +42,7 @@ from comesh.experiments.measures.delays import Watch
 from comesh.experiments.measures.group_churn import Churn, drawn
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.running import Running, running
+from comesh.experiments.measures.selections import Distances
 from comesh.experiments.table import Row
 from comesh.sim.engine import Priority
 from comesh.sim.faults import Crash, Fault, Restart, Schedule
@@ -52,6 +54,8 @@ WINDOW_HOPS = 800
 """Of each firing: in the first half of its window, so that a run has at least the other half."""
 FIRST_MS = 15_000.0
 """Before it groups come up, and nodes that are down from the start are found dead."""
+SOME_NODES = 40
+"""Of which distances are taken."""
 MOST_CHURN = 0.4
 """Of the nodes: the devices at their places are not touched by routines, whether they churn or not."""
 
@@ -207,6 +211,13 @@ def _faults(churn: Churn, end_ms: float, seed: int) -> list[Fault]:
         ]
     faults += [Crash(at_ms=draws.between(FIRST_MS, end_ms), node=node) for node in churn.crash]
     return faults
+
+
+def mean_apart(topology: Topology) -> float:
+    """The mean distance in hops between two nodes, of some of them."""
+    some = sorted(topology.nodes)[:: max(1, len(topology.nodes) // SOME_NODES)]
+    distances = Distances(topology)
+    return fmean(distances.hops(one, other) for one in some for other in some if one != other)
 
 
 # -- reading it off ----------------------------------------------------------------------------------------
