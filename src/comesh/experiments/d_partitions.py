@@ -109,10 +109,11 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "Shares of time are over all groups. A leader that lost its majority and has nothing to commit still "
-        "counts as serving. While the mesh is cut, routines over both sides wait, and a clause that is true "
-        "for five seconds where nobody serves the device is not heard of. Commands that are lost on their "
-        "way to a device are not sent again: their outcome is unknown, and their run fails. "
-        "The quick scale has 100 devices, and fewer cases of the preset `paper`."
+        "Shares of time are over all groups. A leader that lost its majority and has nothing to commit "
+        "still counts as serving. Of a mesh in two, one side has the majority of each group, which has an "
+        "odd number of members. While the mesh is cut, routines over both sides wait, and a clause that "
+        "is true for five seconds where nobody serves the device is not heard of. Commands that are lost "
+        "on their way to a device are not sent again: their outcome is unknown, and their run fails. The "
+        "quick scale has 100 devices, and fewer cases of the preset `paper`."
     ),
 )

@@ -140,13 +140,14 @@ def _mesh(topology: Topology, setup: Running, work: Workload, *, seed: int) -> t
 
 def _work(topology: Topology, setup: Running, *, seed: int, seconds: float, idle: bool = False) -> Workload:
     """idle: the same routines, whose devices never show what they fire on."""
+    every_s = max(FIRED_EVERY_S, setup.protocol.monitoring_ms / 250)  # four polls, to see it
     work = paper_workload(
         topology,
         setup.selection,
         setup.protocol,
-        routines=max(1, int(seconds / FIRED_EVERY_S) - 1),
+        routines=max(1, int(seconds / every_s) - 1),
         seed=seed,
-        timing=Timing(first_ms=1000 * WARM_S, window_ms=1000 * FIRED_EVERY_S),
+        timing=Timing(first_ms=1000 * WARM_S, window_ms=1000 * every_s),
     )
     return Workload(program=work.program, devices={}) if idle else work
 
