@@ -8,6 +8,7 @@ from comesh.sim.swarm import Verdict
 
 ONCE_BROKEN = {
     11: "who was removed while nobody reached it ran on for ever",
+    24: "the order to break the lock of a device that was removed stood for ever",
     37: "a command went on to another leader after the pause of its routine",
     147: "one entry ended several runs, and its leader did not live to tell it",
     152: "a command was let go by the commit that also paused its routine",

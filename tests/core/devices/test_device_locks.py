@@ -3,7 +3,7 @@
 from device_bench import AWAY, FAN, FENCE, LAMP, LATER_FENCE, R1, R2, R3, Bench, make_program, run_of
 
 from comesh.core.ids import DeviceId, GroupId, RoutineId
-from comesh.core.records import Held, Stage
+from comesh.core.records import Held, Kind, Stage, Standing
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, RunId, Stamp
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
@@ -224,6 +224,20 @@ def test_a_removed_device_serves_who_waits_and_nobody_new_then_is_forgotten() ->
     bench.release(B)
     assert "device/lamp" not in bench.committed
     assert not bench.devices.busy
+
+
+def test_the_order_to_break_a_lock_goes_with_the_lock_of_a_removed_device() -> None:
+    bench = Bench()
+    bench.lock(A)
+    bench.lead(Ballot(1, 0), program=make_program(devices=(DeviceId("sensor"),)))
+    order = Standing(Kind.BREAKING, LAMP, "ann", 0.0, A)
+    step = bench._step()
+    bench.serving.put(order)
+    bench.devices.break_lock(LAMP, step)
+    bench._finish(step)
+    assert order.key in bench.committed
+    bench.release(A)
+    assert not {"device/lamp", order.key} & set(bench.committed)
 
 
 def test_a_leader_without_the_document_of_its_config_forgets_nothing() -> None:

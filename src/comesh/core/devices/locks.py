@@ -162,6 +162,7 @@ class Locks:
         """Grant what can be granted, ask for what must be asked; always safe to call again."""
         record = self._cluster.find(device)
         if record is None:
+            self._drop_breaking(device)
             return
         if self._cluster.is_settled(record):
             record = self._grant(record)
@@ -222,6 +223,12 @@ class Locks:
             self._serving.drop(order.key)
             return None
         return order
+
+    def _drop_breaking(self, device: DeviceId) -> None:
+        """The deployment has the device no more, and nobody holds it any more."""
+        order = standing(self._serving, Kind.BREAKING, device)
+        if order is not None:
+            self._serving.drop(order.key)
 
     def _wound(self, record: DeviceRecord, step: Step) -> None:
         device, hold = record.device, record.hold
