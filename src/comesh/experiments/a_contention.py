@@ -28,7 +28,7 @@ WAYS = {
 }
 OVERLAPS = tuple(tenth / 10 for tenth in range(10))
 QUICK_OVERLAPS = (0.0, 0.5, 0.9)
-HOPS, QUICK_HOPS = 12_000, 4000
+HOPS, QUICK_HOPS = 8000, 4000
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
