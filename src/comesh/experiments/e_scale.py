@@ -18,7 +18,10 @@ from comesh.experiments.measures.scale import Wanted, measured_apart
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Row, Table
 
-SIZES = {Scale.QUICK: (100, 250, 500), Scale.FULL: (250, 1000, 2500, 5000, 10_000)}
+SIZES = {Scale.QUICK: (100, 250, 500), Scale.FULL: (250, 500, 1000, 2500, 5000, 10_000)}
+PAPER_LARGEST = 1000
+"""As large as the paper's. With its unit of time membership has half of 20 hops for a probe: beyond, those
+who are far away are suspected all the time, and that would be all that is measured."""
 SEEDS = 3
 """At the full scale, up to SMALL devices; one beyond."""
 SMALL = 2500
@@ -44,6 +47,8 @@ GROWING = {
 def cases(scale: Scale) -> Iterator[Parameters]:
     for preset in PRESETS:
         for devices in SIZES[scale]:
+            if preset is Preset.PAPER and devices > PAPER_LARGEST:
+                continue
             seeds = SEEDS if scale is Scale.FULL and devices <= SMALL else 1
             for seed in range(1, seeds + 1):
                 yield {"preset": preset, "devices": devices, "seed": seed, "seconds": SECONDS[preset]}
@@ -75,7 +80,7 @@ def compare(table: Table) -> list[Comparison]:
         small, large = rows.where(devices=sizes[0]), rows.where(devices=sizes[-1])
         for column, name in GROWING.items():
             found.append(_growth(f"{name}, {preset}", column, small, large, sizes[-1] / sizes[0]))
-        found.append(_fired(preset, rows))
+        found += [_fired(preset, rows), _suspected(preset, rows)]
     return found
 
 
@@ -85,7 +90,7 @@ def _reached(table: Table) -> Comparison:
     minutes = max(row["wall_s"] + row["made_s"] for row in largest) / 60
     memory_gb = max(largest.numbers("memory_mb")) / 1024
     return Comparison(
-        what=f"the point with {LARGEST:,} devices, the costlier preset",
+        what=f"the point with {LARGEST:,} devices",
         ours=f"{minutes:.1f} minutes of wall time, {memory_gb:.1f} GB",
         verdict=Verdict.OURS,
         bar=f"under {MOST_MINUTES:g} minutes and {MOST_MEMORY_GB:g} GB",
@@ -132,6 +137,18 @@ def _fired(preset: str, rows: Table) -> Comparison:
     )
 
 
+def _suspected(preset: str, rows: Table) -> Comparison:
+    """A mesh in which living nodes are suspected all the time would cost that, whatever its size."""
+    most = max(row["false_suspicions"] / (row["nodes"] * row["seconds"]) for row in rows)
+    return Comparison(
+        what=f"false suspicions per node and second at most, {preset}",
+        ours=f"{most:.3g}",
+        verdict=Verdict.OURS,
+        bar="under 0.01",
+        met=most < 0.01,
+    )
+
+
 def draw(table: Table) -> Figure:
     figure, axes = new_figure(2, len(GROWING) // 2, width=4.0)
     for one, (column, name) in zip(axes.flat, GROWING.items(), strict=True):
@@ -155,6 +172,7 @@ EXPERIMENT = Experiment(
         "Each point is one process with nothing before it. CPU time is compared, because wall time depends "
         "on what else the machine does; the bar is on wall time. Traffic is end to end, of a mesh whose "
         "nodes know each other, from five seconds on. Grids are cubes, so distances grow with the third root "
-        "of N. Times and memory are of the simulator with all of its nodes, not of one node."
+        "of N. Times and memory are of the simulator with all of its nodes, not of one node. With the "
+        "paper's unit of time probes cannot cross a larger mesh than its own in time: it ends at 1,000."
     ),
 )

@@ -58,6 +58,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float
     transmitted_bytes_per_s: float
     """The last three: per node."""
+    false_suspicions: int
     fired: int
     """Firings that came to their first command."""
     delay_hops: float
@@ -107,6 +108,7 @@ def measured(wanted: Wanted) -> Measured:
         messages_per_s=(after.sent.messages - before.sent.messages) / per,
         bytes_per_s=(after.sent.size_bytes - before.sent.size_bytes) / per,
         transmitted_bytes_per_s=(_transmitted_bytes(after) - _transmitted_bytes(before)) / per,
+        false_suspicions=mesh.simulation.report().false_suspicions,
         fired=len(delays),
         delay_hops=median(delays),
         delay_hops_95=percentile(delays, 95),
