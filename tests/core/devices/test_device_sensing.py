@@ -1,6 +1,6 @@
 """Sensing: reads, suspicion, status, and readings told until seen (protocol, section 6)."""
 
-from device_bench import AWAY, BUTTON, HOME, LAMP, SENSOR, Bench, make_program
+from device_bench import AWAY, BUTTON, FENCE, HOME, LAMP, SENSOR, Bench, make_program
 from msgspec.structs import replace
 
 from comesh.core.effects import DeviceChanged, ReadDevice
@@ -190,6 +190,22 @@ def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
     assert answers[0].version == told.version
     bench.say(Watch((LAMP,)), sender=HOME)
     assert bench.take_local(Reading)[-1].values == {"on": False}
+
+
+def test_what_is_told_to_who_asked_answers_it_until_it_confirms() -> None:
+    bench = Bench()
+    del bench.answering[SENSOR]
+    bench.say(Watch((SENSOR,)))
+    bench.answering[SENSOR] = {"value": 5}
+    bench.run(1000)
+    (told,) = bench.take(Reading)
+    assert told.watched == FENCE
+    bench.run(1500)
+    assert {again.watched for again in bench.take(Reading)} == {FENCE}, "told again until it is seen"
+    bench.say(Seen(SENSOR, told.version))
+    bench.answering[SENSOR] = {"value": 6}
+    bench.run(1000)
+    assert [(later.values, later.watched) for later in bench.take(Reading)] == [({"value": 6}, None)]
 
 
 def test_a_new_leader_tells_all_watchers_again_also_of_what_is_down() -> None:

@@ -134,6 +134,7 @@ def test_what_was_told_to_an_earlier_leader_and_comes_late_is_no_edge() -> None:
     for watched in (None, earlier):
         bench.hear(Reading(DeviceId("b1"), Stamp(1, Ballot(0, 0), 1), {"on": True}, True, watched), "c2")
     assert firings(bench) == 1
+    assert not bench.take(Seen), "it is to be told again, as an answer"
     bench.reads("b1", n=2, on=False)
     bench.reads("b1", n=3, on=True)
     assert firings(bench) == 2

@@ -96,7 +96,7 @@ class Devices:
             case Watch():
                 self._on_watch(body, letter, sender)
             case Seen():
-                self._readings.on_seen(body, letter.sender, step)
+                self._readings.on_seen(body, letter, step)
             case EventsSeen():
                 self._feeds.on_seen(body, letter.sender, step)
             case RunState():

@@ -30,14 +30,17 @@ class Readings:
         self._cluster = cluster
         self._serving = cluster.serving
         self._unseen: dict[GroupId, _Unseen] = {}
+        self._asked: dict[tuple[DeviceId, GroupId], Fence] = {}
+        """Who asked and has not confirmed anything since: what its group is told from then on answers that,
+        also where there was nothing to tell yet when it asked."""
 
     def change(self, sensed: Sensed, step: Step) -> None:
         """Its readings or status are others now."""
         if maintained(self._serving, sensed.device) is not None:
             return
         sensed.version = version = self._serving.stamp()
-        reading = _reading(sensed, version)
         for group in sensed.watchers:
+            reading = self._reading(sensed, version, group)
             self._serving.mail(group, reading, still=lambda: sensed.version == version)
             if group != self._serving.group:
                 unseen = self._unseen.setdefault(group, _Unseen())
@@ -47,10 +50,17 @@ class Readings:
                 unseen.sensed[sensed.device] = sensed
 
     def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
+        group = letter.sender
+        if group is not None and letter.by is not None:
+            before = self._asked.get((sensed.device, group), letter.by)
+            self._asked[sensed.device, group] = max(before, letter.by)
         if sensed.version is not None and maintained(self._serving, sensed.device) is None:
-            self._serving.answer(letter, sender, _reading(sensed, sensed.version, letter.by))
+            self._serving.answer(letter, sender, self._reading(sensed, sensed.version, group))
 
-    def on_seen(self, seen: Seen, group: GroupId | None, step: Step) -> None:
+    def on_seen(self, seen: Seen, letter: Letter, step: Step) -> None:
+        group = letter.sender
+        if group is not None and self._asked.get((seen.device, group)) == letter.by:
+            self._asked.pop((seen.device, group), None)
         unseen = None if group is None else self._unseen.get(group)
         if unseen is None or group is None:
             return
@@ -67,7 +77,7 @@ class Readings:
             return
         for sensed in unseen.sensed.values():
             if sensed.version is not None and maintained(self._serving, sensed.device) is None:
-                self._serving.mail(group, _reading(sensed, sensed.version))
+                self._serving.mail(group, self._reading(sensed, sensed.version, group))
         unseen.times += 1
         self._cluster.set_timer("tell", group, self._cluster.resend_ms(unseen.times), step)
 
@@ -77,6 +87,6 @@ class Readings:
             unseen.times = 0
             self.on_timer(group, step)
 
-
-def _reading(sensed: Sensed, version: Stamp, watched: Fence | None = None) -> Reading:
-    return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up, watched)
+    def _reading(self, sensed: Sensed, version: Stamp, group: GroupId | None) -> Reading:
+        watched = None if group is None else self._asked.get((sensed.device, group))
+        return Reading(sensed.device, version, sensed.readings if sensed.up else None, sensed.up, watched)

@@ -2,8 +2,9 @@
 
 Readings are not committed: a new leader asks for them with `Watch` until each device had its first one. The
 first one of a device counts only as an answer to that: what was told to an earlier leader, and comes late,
-may be older than what that one has evaluated, and an edge would come twice. From then on the latest version
-of each counts; every one is answered with `Seen`, so that its sender stops.
+may be older than what that one has evaluated, and an edge would come twice. It is not answered, so that its
+sender tells it again, then as an answer. From then on the latest version of each counts; every one is
+answered with `Seen`, so that its sender stops.
 """
 
 from comesh.core.group.serving import Serving
@@ -30,11 +31,12 @@ class Readings:
 
     def on_reading(self, letter: Letter, body: Reading, sender: NodeId, step: Step) -> bool:
         """True: it says something new."""
-        self._serving.answer(letter, sender, Seen(body.device, body.version))
         known = self._latest.get(body.device)
-        if body.device not in self._devices:
+        is_watched = body.device in self._devices
+        if is_watched and known is None and body.watched != self._serving.fence:
             return False
-        if body.watched != self._serving.fence if known is None else body.version <= known.version:
+        self._serving.answer(letter, sender, Seen(body.device, body.version))
+        if not is_watched or (known is not None and body.version <= known.version):
             return False
         self._latest[body.device] = body
         if known is None:
