@@ -149,7 +149,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("client delay", cases, run)
+CAMPAIGN = Campaign("client-delay", cases, run)
 EXPERIMENT = Experiment(
     id="P7",
     title="Client delay",

@@ -114,7 +114,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("two firings", cases, run)
+CAMPAIGN = Campaign("two-firings", cases, run)
 EXPERIMENT = Experiment(
     id="P8",
     title="Churn",

@@ -101,7 +101,7 @@ def draw(table: Table) -> Figure:
     return panels(grid, lambda rows: rows.curves("preset", "k", "median"), x="members of a group")
 
 
-CAMPAIGN = Campaign("group_sizes", cases, run)
+CAMPAIGN = Campaign("group-sizes", cases, run)
 EXPERIMENT = Experiment(
     id="P11",
     title="Operations inside groups, by their size",

@@ -117,7 +117,7 @@ def draw(table: Table) -> Figure:
     return panels(table, lambda rows: rows.curves("preset", "churn", "median"), x="nodes that come or go, %")
 
 
-CAMPAIGN = Campaign("churn_in_groups", cases, run)
+CAMPAIGN = Campaign("churn-in-groups", cases, run)
 EXPERIMENT = Experiment(
     id="P13",
     title="Operations inside groups, under churn",
