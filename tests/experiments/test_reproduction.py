@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -126,7 +127,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
 
 def test_outcomes_are_in_the_order_of_the_cases(tmp_path: Path) -> None:
     class Backwards(Processes):
-        def outcomes(self, name, code, cases):  # type: ignore[no-untyped-def]
+        def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
             yield from reversed(list(super().outcomes(name, code, list(cases))))
 
     found = run_campaign(TOY, Scale.QUICK, tmp_path, Backwards(1), Progress())

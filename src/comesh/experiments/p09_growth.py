@@ -31,8 +31,8 @@ def compare(table: Table) -> list[Comparison]:
                         paper="less than 4x from 50 to 750",
                         verdict=judged(agrees=times < MOST_GROWTH),
                         why="" if times < MOST_GROWTH else WHY,
-                        bar="" if float(churn) else "less than 4x",
-                        met=None if float(churn) else times < MOST_GROWTH,
+                        bar="less than 4x",
+                        met=times < MOST_GROWTH,
                     )
                 )
     return found

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS: Final = "os^DvPX"
-PAPER: Final = {"color": "#777777", "linestyle": "--", "marker": "x"}
+PAPER: Final[dict[str, Any]] = {"color": "#777777", "linestyle": "--", "marker": "x"}
 """What the paper reports, in every figure."""
 
 
@@ -39,7 +39,7 @@ def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int =
 
 
 def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "paper") -> None:
-    axes.plot(sorted(points), [points[x] for x in sorted(points)], label=name, **PAPER)  # type: ignore[arg-type]
+    axes.plot(sorted(points), [points[x] for x in sorted(points)], label=name, **PAPER)
 
 
 def distribution(axes: Axes, samples: Mapping[str, Sequence[float]]) -> None:
