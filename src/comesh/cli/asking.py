@@ -103,7 +103,7 @@ def _asking(command: Command, otherwise: Otherwise | None, but: str | None) -> C
     parameters = [*own, *options]
     asks.__name__, asks.__doc__ = command.__name__, command.__doc__
     asks.__annotations__ = {one.name: one.annotation for one in parameters}
-    asks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    asks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect, and so by typer
     return asks
 
 
