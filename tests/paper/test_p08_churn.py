@@ -15,15 +15,18 @@ from comesh.sim.workloads import paper_workload
 @pytest.fixture(scope="module")
 def table() -> Table:
     cases = [
-        {"preset": "default", "devices": 50, "churn": churn, "routines": 6, "seed": seed}
+        {"preset": "default", "devices": 50, "churn": churn, "routines": 5, "seed": seed}
         for churn in (0.0, MOST_CHURN)
-        for seed in (1, 2)
+        for seed in (1, 2, 3, 4)
     ]
     return Table({**case, **row} for case in cases for row in run(case))
 
 
-def test_all_routines_fire_with_churn_too(table: Table) -> None:
-    assert len(table.numbers("client_hops")) == len(table) == 24
+def test_routines_fire_with_churn_too(table: Table) -> None:
+    """All but those of a group that lost more than f members before it could replace them."""
+    calm, churned = table.where(churn=0.0), table.where(churn=MOST_CHURN)
+    assert len(calm.numbers("client_hops")) == len(calm) == 20
+    assert len(churned.numbers("client_hops")) >= 18
     assert sum(table.numbers("repeated")) == 0
 
 
@@ -35,8 +38,8 @@ def test_each_is_fired_again_and_waits_for_the_first_run(table: Table) -> None:
     assert max(delays) > 10
 
 
-def test_the_median_run_hardly_notices(table: Table) -> None:
-    calm, churned = (table.where(churn=churn).median("client_hops") for churn in (0.0, MOST_CHURN))
+def test_runs_hardly_notice(table: Table) -> None:
+    calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MOST_CHURN))
     assert churned <= 1.25 * calm
 
 

@@ -36,7 +36,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     for preset in PRESETS:
         for way in WAYS:
             for overlap in OVERLAPS if full else QUICK_OVERLAPS:
-                for seed in range(1, 11 if full else 2):
+                for seed in range(1, 6 if full else 2):
                     yield {
                         "preset": str(preset),
                         "way": way,

@@ -3,10 +3,10 @@
 from matplotlib.figure import Figure
 
 from comesh.experiments.campaign import Comparison, Experiment, judged
-from comesh.experiments.measures.verdicts import growth
 from comesh.experiments.p08_churn import CAMPAIGN
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
+from comesh.experiments.verdicts import growth
 
 MOST_GROWTH = 4.0
 WHY = (

@@ -2,9 +2,11 @@
 
 One file per campaign, one JSON line per finished case, written at once. Each line names the code that it was
 measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
-about this one, so such lines are dropped. How results are compared, drawn and told is not among them.
+about this one, so such lines are dropped. Of the campaign's module these are `run` and what it uses, of the
+measures those that the module imports. How results are compared, drawn and told is not among them.
 """
 
+import ast
 import inspect
 from functools import cache
 from hashlib import blake2b
@@ -17,8 +19,9 @@ import comesh
 from comesh.experiments.campaign import Campaign, Parameters
 from comesh.experiments.table import Row
 
-_MEASURED = ("core", "deployment", "drivers", "sim", "experiments/measures")
+_MEASURED = ("core", "deployment", "drivers", "sim")
 _MEASURED_REAL = (*_MEASURED, "runtime", "lab")
+_MEASURES = ("comesh.experiments.measures.", "comesh.experiments.table")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,21 +42,62 @@ def key_of(parameters: Parameters) -> bytes:
 
 
 @cache
-def _digest(packages: tuple[str, ...], module: str) -> str:
+def _digest(packages: tuple[str, ...], module: Path, run: str) -> str:
     root = Path(comesh.__file__).parent
-    digest = blake2b(digest_size=8)
-    for path in sorted({Path(module), *(path for name in packages for path in (root / name).rglob("*.py"))}):
+    sources = {path for name in packages for path in (root / name).rglob("*.py")}
+    digest = blake2b("\n".join(used_by(run, module)).encode(), digest_size=8)
+    for path in sorted(sources | measures_of(module)):
         source = path.read_bytes()
         digest.update(f"{path.name} {len(source)}\n".encode())
         digest.update(source)
     return digest.hexdigest()
 
 
+def measures_of(module: Path) -> set[Path]:
+    """The measures that a module imports, those that they import, and what rows are made with."""
+    found: set[Path] = set()
+    left = [module]
+    while left:
+        for node in ast.walk(ast.parse(left.pop().read_bytes())):
+            name = node.module if isinstance(node, ast.ImportFrom) else None
+            if name is not None and name.startswith(_MEASURES):
+                path = Path(__file__).parent.joinpath(*name.split(".")[2:]).with_suffix(".py")
+                if path not in found:
+                    found.add(path)
+                    left.append(path)
+    return found
+
+
+def used_by(name: str, module: Path) -> list[str]:
+    """The definitions in a module that one of them uses, itself among them, without comments."""
+    defined: dict[str, ast.stmt] = {}
+    for statement in ast.parse(module.read_bytes()).body:
+        match statement:
+            case ast.FunctionDef() | ast.ClassDef():
+                defined[statement.name] = statement
+            case ast.Assign(targets=targets):
+                named = [node for target in targets for node in ast.walk(target)]
+                defined |= {node.id: statement for node in named if isinstance(node, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=constant)):
+                defined[constant] = statement
+            case _:
+                pass
+    used: dict[str, None] = {}
+    left = [name]
+    while left:
+        one = left.pop()
+        if one in defined and one not in used:
+            used[one] = None
+            left += [node.id for node in ast.walk(defined[one]) if isinstance(node, ast.Name)]
+    return [ast.unparse(defined[one]) for one in used]
+
+
 def code_of(campaign: Campaign) -> str:
     """A digest of what the results of a campaign depend on."""
     module = inspect.getsourcefile(campaign.run)
     assert module is not None
-    return _digest(_MEASURED_REAL if campaign.real else _MEASURED, module)
+    packages = _MEASURED_REAL if campaign.real else _MEASURED
+    return _digest(packages, Path(module), campaign.run.__name__)
 
 
 class Store:

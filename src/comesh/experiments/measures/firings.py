@@ -52,8 +52,10 @@ from comesh.sim.workloads import Timing, Workload, paper_workload
 
 WINDOW_HOPS = 800
 """Of each firing: in the first half of its window, so that a run has at least the other half."""
+CALM_FIRST_MS = 5_000.0
+"""Before it groups come up, and find their devices."""
 FIRST_MS = 15_000.0
-"""Before it groups come up, and nodes that are down from the start are found dead."""
+"""Before it, also, nodes that are down from the start are found dead."""
 SOME_NODES = 40
 """Of which distances are taken."""
 MOST_CHURN = 0.4
@@ -141,10 +143,12 @@ def measure(
     window_ms: float | None = None,
     restless_ms: float | None = None,
 ) -> Outcome:
-    """spare: routines leave out the devices of nodes that could churn. window_ms: of each firing, if not
-    WINDOW_HOPS. restless_ms: about how often a reading changes of each device, that no routine names."""
+    """spare: nodes churn, or are compared with nodes that do: routines leave out the devices of those that
+    could. window_ms: of each firing, if not WINDOW_HOPS. restless_ms: about how often a reading changes of
+    each device, that no routine names."""
     hop_ms = made.radio.hop_ms
     window_ms = max(window_ms or WINDOW_HOPS * hop_ms, 4 * made.protocol.monitoring_ms)
+    first_ms = FIRST_MS if spare else CALM_FIRST_MS
     work = paper_workload(
         topology,
         made.selection,
@@ -152,7 +156,7 @@ def measure(
         routines=routines,
         seed=seed,
         strategies=(strategy,),
-        timing=Timing(first_ms=FIRST_MS, window_ms=window_ms),
+        timing=Timing(first_ms=first_ms, window_ms=window_ms),
         among=_spared(topology, seed) if spare else None,
     )
     churning = drawn(sorted(topology.nodes), churn, seed)
@@ -166,7 +170,7 @@ def measure(
         membership=made.membership,
         push=push,
     )
-    end_ms = FIRST_MS + routines * window_ms
+    end_ms = first_ms + routines * window_ms
     inject(mesh.world, Schedule(tuple(_faults(churning, end_ms, seed))))
     watch = Watch(mesh)
     again = _Again(mesh) if twice else None
