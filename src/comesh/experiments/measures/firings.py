@@ -53,7 +53,8 @@ from comesh.sim.workloads import Timing, Workload, paper_workload
 WINDOW_HOPS = 800
 """Of each firing: in the first half of its window, so that a run has at least the other half."""
 CALM_FIRST_MS = 5_000.0
-"""Before it groups come up, and find their devices."""
+"""Before it groups come up, and read each of their devices: rarely read ones take longer."""
+CALM_READS = 3
 FIRST_MS = 15_000.0
 """Before it, also, nodes that are down from the start are found dead."""
 SOME_NODES = 40
@@ -148,7 +149,8 @@ def measure(
     each device, that no routine names."""
     hop_ms = made.radio.hop_ms
     window_ms = max(window_ms or WINDOW_HOPS * hop_ms, 4 * made.protocol.monitoring_ms)
-    first_ms = FIRST_MS if spare else CALM_FIRST_MS
+    calm_ms = max(CALM_FIRST_MS, CALM_READS * made.protocol.monitoring_ms)
+    first_ms = FIRST_MS if spare else calm_ms
     work = paper_workload(
         topology,
         made.selection,
