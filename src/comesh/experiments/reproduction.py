@@ -10,7 +10,7 @@ from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parame
 from comesh.experiments.store import Outcome, Store
 from comesh.experiments.table import Table
 
-REAL_AT_ONCE = 6
+REAL_AT_ONCE = 12
 """Cases of real processes: they wait most of the time."""
 
 
