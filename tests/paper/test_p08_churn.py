@@ -3,8 +3,8 @@
 import pytest
 
 from comesh.core.ids import NodeId
+from comesh.experiments.measures.churn import drawn
 from comesh.experiments.measures.firings import MOST_CHURN, without_first
-from comesh.experiments.measures.group_churn import drawn
 from comesh.experiments.measures.presets import setup
 from comesh.experiments.p08_churn import compare, draw, run
 from comesh.experiments.table import Table

@@ -3,7 +3,8 @@
 import pytest
 
 from comesh.core.ids import NodeId
-from comesh.experiments.measures.group_churn import drawn, schedule
+from comesh.experiments.measures.churn import drawn
+from comesh.experiments.measures.group_churn import schedule
 from comesh.experiments.p13_churn_in_groups import run
 from comesh.experiments.table import Table
 from comesh.sim.faults import Crash, Restart

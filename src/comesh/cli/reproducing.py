@@ -13,7 +13,6 @@ from rich.progress import (
     Progress,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
@@ -22,7 +21,7 @@ from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 from comesh.deployment.problems import did_you_mean
 from comesh.experiments import report, reproduction
 from comesh.experiments.backends import Cluster, Processes
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Scale, Verdict
+from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
 from comesh.experiments.catalogue import MODULES, experiment
 from comesh.experiments.section import Made
 from comesh.experiments.store import Outcome
@@ -124,20 +123,22 @@ class _Shown(reproduction.Progress):
     """A bar on a terminal, a line now and then elsewhere; both on standard error."""
 
     def __init__(self, experiments: Sequence[Experiment], scale: Scale) -> None:
-        campaigns = {one.campaign.name: one.campaign for one in experiments}
-        self._left = self._total = sum(len(list(one.cases(scale))) for one in campaigns.values())
+        campaigns = {one.campaign.name: one.campaign for one in experiments}.values()
+        left = [campaign.about_s(case) for campaign in campaigns for case in campaign.cases(scale)]
+        self._left = self._total = len(left)
+        self._left_s = sum(left)
+        """As campaigns say how long their cases take; how fast this machine is comes to that."""
+        self._measured_s = 0.0
         columns = (
             TextColumn("{task.description:24}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
         )
         self._bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-        self._task = self._bar.add_task("", total=self._total)
+        self._task = self._bar.add_task("", total=self._total, left="")
         self._told_s = self._began_s = time.monotonic()
-        self._measured = 0
 
     def __enter__(self) -> "_Shown":
         self._bar.start()
@@ -146,20 +147,23 @@ class _Shown(reproduction.Progress):
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def begin(self, campaign: Campaign, cases: int, had: int) -> None:
-        self._left -= had
-        self._bar.update(self._task, description=campaign.name, advance=had)
+    def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
+        self._left -= len(had)
+        self._left_s -= sum(map(campaign.about_s, had))
+        self._bar.update(self._task, description=campaign.name, advance=len(had))
 
     def dropped(self, campaign: Campaign, results: int) -> None:
         err.print(f"{campaign.name}: {number(results, 'result')} of other code left out and measured again")
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
+        about_s = campaign.about_s(outcome.parameters)
         self._left -= 1
-        self._measured += 1
-        self._bar.update(self._task, advance=1)
+        self._left_s -= about_s
+        self._measured_s += about_s
         now_s = time.monotonic()
+        left_min = (now_s - self._began_s) / self._measured_s * self._left_s / 60
+        left = f"about {left_min:.0f} min left"
+        self._bar.update(self._task, advance=1, left=left)
         if not err.is_terminal and now_s - self._told_s >= PLAIN_S:
             self._told_s = now_s
-            left_min = (now_s - self._began_s) / self._measured * self._left / 60
-            done = self._total - self._left
-            err.print(f"{campaign.name}: {done} of {self._total} cases, about {left_min:.0f} min left")
+            err.print(f"{campaign.name}: {self._total - self._left} of {self._total} cases, {left}")

@@ -57,6 +57,8 @@ class Campaign(msgspec.Struct, frozen=True):
     cases: Callable[[Scale], Iterable[Parameters]]
     run: Callable[[Parameters], list[Row]]
     """What one case measures: rows without the parameters, which are put beside them."""
+    about_s: Callable[[Parameters], float] = lambda _: 1.0
+    """About how long a case takes: tells what is left, and has long ones begin first."""
     real: bool = False
     """Real processes: cases wait for real time, so several run at once, and nothing simulated meanwhile."""
 

@@ -39,8 +39,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Progress:
     """Told how far it is; whoever shows it overrides what it needs."""
 
-    def begin(self, campaign: Campaign, cases: int, had: int) -> None:
-        """cases in all, and how many of them have results already."""
+    def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
+        """had: cases that have results already."""
 
     def dropped(self, campaign: Campaign, results: int) -> None:
         """Results of other code, which are measured again."""
@@ -59,7 +59,8 @@ def run_campaign(
         if store.dropped:
             progress.dropped(campaign, store.dropped)
         left = [case for case in cases if store.get(case) is None]
-        progress.begin(campaign, len(cases), len(cases) - len(left))
+        progress.begin(campaign, [case for case in cases if store.get(case) is not None])
+        left.sort(key=campaign.about_s, reverse=True)
         where = Processes(REAL_AT_ONCE) if campaign.real else backend
         if left:
             for outcome in where.outcomes(experiment.id, store.code, left):

@@ -82,24 +82,24 @@ class Contenders:
                 pass
 
     def row(self) -> Row:
-        """Of all runs; who still waits at the end waited at least so long."""
-        hops = [waited_ms / self._hop_ms for waited_ms in self.waited_ms.values()]
+        """Of all runs. Who still waits at the end waited at least so long, and counts with that: without
+        them whoever starves would make the others' waits look short."""
         now_ms = self._mesh.now_ms
-        open_hops = [
-            (now_ms - fired_ms) / self._hop_ms
-            for run, fired_ms in self.fired_ms.items()
-            if run not in self.waited_ms
-        ]
+        waits_ms = {
+            run: self.waited_ms.get(run, now_ms - fired_ms) for run, fired_ms in self.fired_ms.items()
+        }
+        hops = [waited_ms / self._hop_ms for waited_ms in waits_ms.values()]
         thousands = (now_ms - FIRST_MS) / self._hop_ms / 1000
-        ended = [attempts for run, attempts in self.attempts.items() if run in self.waited_ms]
         return {
+            "runs": len(hops),
+            "still_waiting": len(hops) - len(self.waited_ms),
             "wait_median_hops": median(hops),
             "wait_p90_hops": percentile(hops, 90),
-            "wait_longest_hops": max(hops + open_hops),
+            "wait_longest_hops": max(hops),
             "runs_per_1000_hops": sum(self.finished.values()) / thousands,
             "runs_per_minute": sum(self.finished.values()) / ((now_ms - FIRST_MS) / 60_000),
             "fewest_runs": min(self.finished.values()),
-            "attempts_mean": sum(ended) / len(ended),
+            "attempts_mean": sum(self.attempts.values()) / len(self.attempts),
             "attempts_most": max(self.attempts.values()),
         }
 

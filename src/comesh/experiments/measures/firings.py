@@ -38,8 +38,8 @@ from comesh.core.strategies import Strategy
 from comesh.core.streams import stream
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.drivers.virtual.sources import SquareWave
+from comesh.experiments.measures.churn import Churn, drawn, spared
 from comesh.experiments.measures.delays import Watch
-from comesh.experiments.measures.group_churn import Churn, drawn
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.running import Running, running
 from comesh.experiments.measures.selections import Distances
@@ -73,6 +73,8 @@ class Fired(NamedTuple):
     """One firing; None where it did not come so far."""
 
     routine: RoutineId
+    window: float
+    """How long it had to come to its first command."""
     polling: float | None
     client: float | None
     ideal: float | None
@@ -89,6 +91,8 @@ class Outcome(NamedTuple):
         """One for each firing; of all together, what was lost and repeated, in the first."""
         rows: list[Row] = [
             {
+                "routine": one.routine,
+                "window_hops": one.window,
                 "polling_hops": one.polling,
                 "client_hops": one.client,
                 "ideal_hops": one.ideal,
@@ -150,7 +154,7 @@ def measure(
     hop_ms = made.radio.hop_ms
     window_ms = max(window_ms or WINDOW_HOPS * hop_ms, 4 * made.protocol.monitoring_ms)
     calm_ms = max(CALM_FIRST_MS, CALM_READS * made.protocol.monitoring_ms)
-    first_ms = FIRST_MS if spare else calm_ms
+    timing = Timing(first_ms=FIRST_MS if spare else calm_ms, window_ms=window_ms)
     work = paper_workload(
         topology,
         made.selection,
@@ -158,8 +162,8 @@ def measure(
         routines=routines,
         seed=seed,
         strategies=(strategy,),
-        timing=Timing(first_ms=first_ms, window_ms=window_ms),
-        among=_spared(topology, seed) if spare else None,
+        timing=timing,
+        among=spared(topology, MOST_CHURN, seed) if spare else None,
     )
     churning = drawn(sorted(topology.nodes), churn, seed)
     program = without_first(work.program, churning.join)
@@ -172,18 +176,12 @@ def measure(
         membership=made.membership,
         push=push,
     )
-    end_ms = first_ms + routines * window_ms
+    end_ms = timing.first_ms + routines * window_ms
     inject(mesh.world, Schedule(tuple(_faults(churning, end_ms, seed))))
     watch = Watch(mesh)
     again = _Again(mesh) if twice else None
     mesh.run((end_ms + WINDOW_HOPS * hop_ms / 2) / 1000)
-    return _outcome(mesh, work, watch, again, hop_ms)
-
-
-def _spared(topology: Topology, seed: int) -> Sequence[DeviceId]:
-    churning = drawn(sorted(topology.nodes), MOST_CHURN, seed)
-    gone = {topology.nodes[node] for node in (*churning.crash, *churning.join)}
-    return sorted(device for device, station in topology.devices.items() if station not in gone)
+    return _outcome(mesh, work, watch, again, timing=timing, hop_ms=hop_ms)
 
 
 def _restless(
@@ -229,7 +227,9 @@ def mean_apart(topology: Topology) -> float:
 # -- reading it off ----------------------------------------------------------------------------------------
 
 
-def _outcome(mesh: Mesh, work: Workload, watch: Watch, again: _Again | None, hop_ms: float) -> Outcome:
+def _outcome(
+    mesh: Mesh, work: Workload, watch: Watch, again: _Again | None, *, timing: Timing, hop_ms: float
+) -> Outcome:
     left_ms = first_commands(mesh)
     by_hand = set() if again is None else set(again.second.values())
     runs = [(began_ms, run) for run, began_ms in watch.began.items() if run not in by_hand]
@@ -237,12 +237,13 @@ def _outcome(mesh: Mesh, work: Workload, watch: Watch, again: _Again | None, hop
     fired: list[Fired] = []
     repeated = len(runs)
     for at_ms, routine in work.fires_ms:
+        window = (timing.window_ms - (at_ms - timing.first_ms) % timing.window_ms) / hop_ms
         mine = sorted(
             (began_ms, run) for began_ms, run in runs if run.routine == routine and began_ms >= at_ms
         )
         repeated -= bool(mine)
         if not mine or mine[0][1] not in left_ms:
-            fired.append(Fired(routine, None, None, None, None))
+            fired.append(Fired(routine, window, None, None, None, None))
             continue
         began_ms, run = mine[0]
         second = None if again is None else again.after(run)
@@ -250,7 +251,7 @@ def _outcome(mesh: Mesh, work: Workload, watch: Watch, again: _Again | None, hop
         if second in left_ms and run in freed_ms:
             sync = (left_ms[second] - freed_ms[run]) / hop_ms
         polling, client = (began_ms - at_ms) / hop_ms, (left_ms[run] - began_ms) / hop_ms
-        fired.append(Fired(routine, polling, client, watch.ideals[run], sync))
+        fired.append(Fired(routine, window, polling, client, watch.ideals[run], sync))
     return Outcome(fired, repeated, mesh)
 
 

@@ -6,12 +6,9 @@ are to be down are taken away one after the other, so that the groups are made o
 members of a group are pinned in the plan, whoever runs, which has nothing to do with churn.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from comesh.core.ids import NodeId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.streams import stream
+from comesh.experiments.measures.churn import Churn, drawn
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import (
     WARM_S,
@@ -34,17 +31,6 @@ APART_LEASES = 5.0
 before, most probably, it lacks one more."""
 SETTLE_S = 12.0
 """Then a group has replaced who is gone."""
-
-
-class Churn(NamedTuple):
-    crash: tuple[NodeId, ...]
-    join: tuple[NodeId, ...]
-
-
-def drawn(nodes: Sequence[NodeId], share: float, seed: int) -> Churn:
-    chosen = stream(seed, "churn").sample(sorted(nodes), round(share * len(nodes)))
-    half = len(chosen) // 2
-    return Churn(tuple(chosen[:half]), tuple(chosen[half:]))
 
 
 def schedule(churn: Churn, *, begins_ms: float, lasts_ms: float, apart_ms: float, seed: int) -> Schedule:
