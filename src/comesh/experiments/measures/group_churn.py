@@ -4,17 +4,25 @@ Each chosen node crashes or joins once, half of them each, at a uniform time in 
 down when the experiment begins, and comes with an empty disk. Before the experiment all run, and those who
 are to be down are taken away one after the other, so that the groups are made of who is there: the first
 members of a group are pinned in the plan, whoever runs, which has nothing to do with churn.
+
+Routines touch devices that no churn can take away, the same ones at every share: a command to a device that
+is gone holds up the group that sent it, and what is measured is the group. Without churn nobody has to be
+elected: then leaders are crashed one after the other in a mesh of its own, as P11 does.
 """
+
+import math
 
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.streams import stream
-from comesh.experiments.measures.churn import Churn, drawn
+from comesh.experiments.measures.churn import Churn, drawn, spared
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import (
+    FIRED_EVERY_S,
+    ROUTINES,
     WARM_S,
     Elections,
     elected,
-    mesh_at_work,
+    failovers,
     rows_of,
     worked,
 )
@@ -25,12 +33,15 @@ from comesh.sim.faults import Crash, Restart, Schedule
 from comesh.sim.group_watch import LiveGroups
 from comesh.sim.injection import inject
 from comesh.sim.topology import Topology
+from comesh.sim.workloads import Timing, paper_workload
 
 APART_LEASES = 5.0
 """From one node that is taken away to the next, before the experiment: a group that lacks f replaces them
 before, most probably, it lacks one more."""
 SETTLE_S = 12.0
 """Then a group has replaced who is gone."""
+MOST_CHURN = 0.8
+"""What churn of this share could take away no routine touches."""
 
 
 def schedule(churn: Churn, *, begins_ms: float, lasts_ms: float, apart_ms: float, seed: int) -> Schedule:
@@ -59,6 +70,33 @@ def _undisturbed(mesh: Mesh, *, since_ms: float) -> list[float]:
     ]
 
 
+def _mesh_at_work(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Mesh:
+    """With the paper's routines, fired until the end."""
+    work = paper_workload(
+        topology,
+        setup.selection,
+        setup.protocol,
+        routines=ROUTINES,
+        seed=seed,
+        alone=False,
+        timing=Timing(
+            first_ms=1000.0 * WARM_S,
+            window_ms=1000.0 * FIRED_EVERY_S,
+            firings=math.ceil(seconds / FIRED_EVERY_S),
+        ),
+        among=spared(topology, MOST_CHURN, seed),
+    )
+    return Mesh(
+        topology,
+        work.program,
+        work.devices,
+        seed=seed,
+        radio=setup.radio,
+        membership=setup.membership,
+        keep_messages=False,
+    )
+
+
 def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, epochs: float) -> list[Row]:
     """Rows as those of `operations`, elections being those that crashes happen to cause; and how long groups
     were served."""
@@ -66,7 +104,7 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
     apart_s = APART_LEASES * setup.lease_s
     begins_s = WARM_S + apart_s * len(churn.join) + SETTLE_S
     lasts_s = epochs * setup.epoch_s
-    mesh = mesh_at_work(topology, setup, seed=seed, seconds=begins_s + lasts_s)
+    mesh = _mesh_at_work(topology, setup, seed=seed, seconds=begins_s + lasts_s)
     elections = Elections(mesh)
     begins_ms = 1000.0 * begins_s
     plan = schedule(
@@ -82,10 +120,11 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
         for group, now in groups.now.items():
             looks += group != DEPLOYMENT
             served += group != DEPLOYMENT and now.leader is not None
+    by_crashes = elected(elections.done, setup, since_ms=begins_ms)
     rows = rows_of(
         {
             **worked(mesh, setup, since_ms=begins_ms),
-            **elected(elections.done, setup, since_ms=begins_ms),
+            **(by_crashes if share else failovers(topology, setup, seed=seed)),
             "quorum if all lived": _undisturbed(mesh, since_ms=begins_ms),
         }
     )
