@@ -77,9 +77,9 @@ def test_p16_a_quorum_is_the_quickest_of_them() -> None:
 
 
 def test_p16_a_change_of_epoch_transfers_every_group_once() -> None:
-    """Four clusters and the group of the deployment, two epochs, each group in its own time."""
+    """Four clusters, two epochs, each group in its own time, so that some move thrice or once."""
     (count,) = simulated("grid", 10).where(measure="state transfer").numbers("count")
-    assert 8 <= count <= 12
+    assert 6 <= count <= 10
 
 
 def test_p16_nobody_elects_unless_a_leader_is_killed() -> None:

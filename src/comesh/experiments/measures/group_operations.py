@@ -3,12 +3,15 @@
 - quorum: the leader writes an entry -> it counts it as committed;
 - election: a candidate writes its claim -> it serves;
 - state transfer: the leader of a config proposes its end -> the leader of the next one serves.
+
+The group of the deployment, which the paper has not, is left out.
 """
 
 from collections.abc import Iterable, Sequence
 
 from comesh.core.effects import Committed, LeaderChanged
 from comesh.core.journal import Appended, Promised
+from comesh.core.plan import DEPLOYMENT
 from comesh.experiments.measures.histories import Moment, Sample
 
 
@@ -18,7 +21,7 @@ def quorums(moments: Iterable[Moment]) -> list[Sample]:
     for at_ms, who, what in moments:
         if isinstance(what, Appended):
             written.setdefault((who, what.mark, what.ballot, what.number), at_ms)
-        elif isinstance(what, Committed):
+        elif isinstance(what, Committed) and what.group != DEPLOYMENT:
             began_ms = written.get((who, what.config.mark, what.ballot, what.number))
             if began_ms is not None:
                 found.append(Sample(at_ms, at_ms - began_ms))
@@ -33,7 +36,7 @@ def elections(moments: Sequence[Moment]) -> list[Sample]:
             claimed.setdefault((who, what.mark, what.ballot), at_ms)
         elif isinstance(what, LeaderChanged) and what.state == "serving" and what.ballot.round > 0:
             began_ms = claimed.get((who, what.config.mark, what.ballot))
-            if began_ms is not None:
+            if began_ms is not None and what.group != DEPLOYMENT:
                 found.append(Sample(at_ms, at_ms - began_ms))
     return found
 
@@ -42,7 +45,7 @@ def transfers(moments: Iterable[Moment]) -> list[Sample]:
     found: list[Sample] = []
     ended: dict[tuple[str, int], float] = {}
     for at_ms, _, what in moments:
-        if not isinstance(what, LeaderChanged):
+        if not isinstance(what, LeaderChanged) or what.group == DEPLOYMENT:
             continue
         if what.state == "handing off":
             ended.setdefault((what.group, what.config.number), at_ms)

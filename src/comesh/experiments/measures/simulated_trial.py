@@ -155,12 +155,17 @@ def _counts(world: World, sizes: Sizes) -> dict[str, Counter[NodeId]]:
     counts = {part: Counter(sizes.by_part[part]) for part in PARTS}
     for node, station in world.topology.nodes.items():
         traffic = world.traffic
-        asked = [traffic.total(station=station, kind=kind).sent for kind in _ASKING]
+        reads, commands = (traffic.total(station=station, kind=kind).sent for kind in _ASKING)
         answers = traffic.total(station=station, kind=_ANSWER).received
-        size_bytes = answers.size_bytes + answers.messages * AROUND_ANSWER_BYTES
-        size_bytes += sum(one.size_bytes + one.messages * AROUND_REQUEST_BYTES for one in asked)
-        counts["devices"][node] = size_bytes
-        counts["monitoring"][node] += size_bytes
+        answer_bytes = answers.size_bytes + answers.messages * AROUND_ANSWER_BYTES
+        read_bytes, command_bytes = (
+            one.size_bytes + one.messages * AROUND_REQUEST_BYTES for one in (reads, commands)
+        )
+        # Answers are of one kind, and about as long: those to commands are as many as commands.
+        to_commands = answer_bytes * commands.messages / max(1, reads.messages + commands.messages)
+        counts["devices"][node] = answer_bytes + read_bytes + command_bytes
+        counts["monitoring"][node] += round(answer_bytes - to_commands) + read_bytes
+        counts["foreground"][node] += round(to_commands) + command_bytes
         of_devices = sum(
             traffic.total(station=station, kind=kind).transmitted.size_bytes for kind in (*_ASKING, _ANSWER)
         )
