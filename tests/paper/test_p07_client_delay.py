@@ -4,6 +4,7 @@ import pytest
 
 from comesh.experiments.p07_client_delay import compare, draw, run
 from comesh.experiments.table import Table
+from comesh.experiments.verdicts import most_growth
 
 SIZES = (50, 150)
 ROUTINES = 4
@@ -61,9 +62,37 @@ def test_no_run_beats_the_ideal_by_more_than_a_handoff_of_leaders_can(table: Tab
     assert table.mean("ideal_hops") <= table.mean("client_hops")
 
 
+def verdict_with(table: Table, hops: dict[int, float | None], topology: str) -> str:
+    """What is said of the growth on the random topology, where the delays on one of them are these."""
+    changed = Table(
+        {
+            **row,
+            "client_hops": (hops if row["topology"] == topology else {50: 20.0, 150: 30.0})[row["devices"]],
+        }
+        for row in table
+    )
+    found = {one.what: one.verdict for one in compare(changed)}
+    return str(found["client delay from N = 50 to 150, random, SLA, default"])
+
+
+def test_growth_is_judged_on_each_topology(table: Table) -> None:
+    assert verdict_with(table, {50: 20.0, 150: 59.0}, "random") == "agrees"
+    assert verdict_with(table, {50: 20.0, 150: 61.0}, "random") == "differs"
+    assert verdict_with(table, {50: 20.0, 150: 19.0}, "random") == "differs"
+    assert verdict_with(table, {50: 20.0, 150: 61.0}, "grid") == "agrees"
+
+
+def test_lost_firings_count(table: Table) -> None:
+    assert verdict_with(table, {50: 20.0, 150: None}, "random") == "differs"
+
+
+def test_fifteen_times_the_devices_may_be_four_times_as_slow() -> None:
+    assert most_growth({50: 1.0, 750: 1.0}) == 4
+    assert most_growth({50: 1.0, 150: 1.0}) == 3
+
+
 def test_it_is_compared_and_drawn(table: Table) -> None:
     found = {one.what: one for one in compare(table)}
     assert found["client delay of OLA against SLA, default"].verdict == "agrees"
-    assert found["client delay from N = 50 to 150, SLA, default"].verdict == "agrees"
     figure = draw(Table([*table, *({**row, "preset": "paper"} for row in table)]))
     assert len(figure.axes) == 6

@@ -43,12 +43,42 @@ def test_runs_hardly_notice(table: Table) -> None:
     assert churned <= 1.25 * calm
 
 
-def test_the_bar_can_be_missed(table: Table) -> None:
-    def met(table: Table) -> list[bool | None]:
-        return [one.met for one in compare(table) if one.bar]
+def met(table: Table) -> list[bool | None]:
+    return [one.met for one in compare(table) if one.bar]
 
+
+def test_the_bar_can_be_missed(table: Table) -> None:
     assert met(Table({**row, "client_hops": 10.0 + row["churn"]} for row in table)) == [True]
     assert met(Table({**row, "client_hops": 10.0 + 10 * row["churn"]} for row in table)) == [False]
+
+
+def losing(table: Table, seeds: tuple[int, ...]) -> Table:
+    """All take as long with churn as without, but one routine on these meshes, which is lost."""
+    lost = table.rows[0]["routine"]
+    return Table(
+        {**row, "client_hops": None, "lost": 1}
+        if row["churn"] and row["seed"] in seeds and row["routine"] == lost
+        else {**row, "client_hops": 20.0, "lost": 0}
+        for row in table
+    )
+
+
+def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
+    assert met(losing(table, ())) == [True]
+    assert met(losing(table, (1,))) == [False]
+    missed = compare(losing(table, (1, 2)))[0]
+    assert "without lost ones 1.00x" in missed.ours
+    assert "lost are 2" in missed.why
+
+
+def test_only_the_same_firings_are_compared(table: Table) -> None:
+    """A slow mesh of which nothing is known without churn says nothing."""
+    known = losing(table, ())
+    strange = [{**row, "seed": 99, "client_hops": 500.0} for row in known.where(churn=MOST_CHURN)]
+    assert compare(Table([*known, *strange])) == compare(known)
+
+
+def test_it_is_drawn(table: Table) -> None:
     assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 4
 
 

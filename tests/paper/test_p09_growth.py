@@ -31,3 +31,13 @@ def test_it_is_held_to_that(table: Table) -> None:
     )
     assert [one.met for one in compare(steep)] == [False, False]
     assert len(draw(table).axes) == 2
+
+
+def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
+    lost = Table(
+        {**row, "client_hops": None, "lost": 1} if row["devices"] == SIZES[1] else row for row in table
+    )
+    client, sync = compare(lost)
+    assert client.met is False
+    assert "6 of 12 were lost" in client.ours
+    assert sync.met is True
