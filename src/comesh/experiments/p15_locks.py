@@ -1,7 +1,12 @@
 """P15, a figure of section 6: how long a run waits for locks that are free, on the grid and on the line.
 
+The paper's lock acquisition is the average time from when a lock is available until it is held: our *lock
+wait*. Most of it is the strategy: a sequential run waits for one device, for seconds of somebody's commands,
+while the next one in its order is free. So what the protocol takes is told apart, as *lock acquisition*: from
+when the device is free and the run has asked for it.
+
 The paper measured radios, with a loop that looks once a second. Ours are processes on one machine, and
-simulations with hops of 10 ms: so shapes and ratios are compared, not seconds.
+simulations with hops of 10 ms: of what the protocol takes shapes and ratios are compared, not seconds.
 """
 
 from statistics import median
@@ -14,16 +19,21 @@ from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED
 from comesh.lab.shapes import Shape
 
-ACQUISITION, SYNC = "lock acquisition", "sync delay"
-PAPER_S = {ACQUISITION: (3.41, 13.02), SYNC: (10.23, 20.83)}
-"""The lowest and the highest median that it has, over shapes and numbers of routines."""
+WAIT, ACQUISITION, SYNC = "lock wait", "lock acquisition", "sync delay"
+PAPER_WAIT_S = (3.41, 13.02)
+"""The lowest and the highest average of lock acquisition, over shapes and numbers of routines."""
+PAPER_SYNC_S = (10.23, 20.83)
+"""And of sync delay the medians."""
 AUTHORS_MS = 220.0
 """Sync delay of the authors' own program: 11 processes on one machine of two cores, its loop cut to 1 ms."""
 TIMES = 10.0
 STABLE = 1.5
 """Medians that differ by no more than this are stable; the paper's own spread is 3.8 and 2.0."""
+SLIGHTLY = (1.1, 2.0)
+"""What rises slightly becomes so many times as long."""
+RUNS = ("fired", "executing")
 FEWEST = 5
-"""Of fewer delays no median is told by number of routines."""
+"""Of fewer delays no median or average is told."""
 ENOUGH = 40
 """Of fewer in a number of routines it is not judged how the medians go on."""
 
@@ -42,6 +52,7 @@ def compare(table: Table) -> list[Comparison]:
     kinds = dict.fromkeys((row["where"], row["preset"]) for row in mesh)
     for where, preset in kinds:
         here = mesh.where(where=where, preset=preset)
+        found += _waits(f"{where}, {preset}", here)
         for measure in (ACQUISITION, SYNC):
             by_shape = {str(shape): medians(here.where(shape=str(shape)), measure) for shape in Shape}
             if any(by_shape.values()):
@@ -54,15 +65,38 @@ def compare(table: Table) -> list[Comparison]:
     return [*found, *_agreement(mesh)]
 
 
+def _waits(name: str, here: Table) -> list[Comparison]:
+    """Averages by shape and number of routines, of trials with waits enough."""
+    waits = Table(row for row in here.where(measure=WAIT) if row["count"] >= FEWEST)
+    if not len(waits):
+        return []
+    averages_s = [one / 1000 for one in waits.summary(("shape", "routines"), "mean").values()]
+    lowest, highest = min(averages_s), max(averages_s)
+    lowest_paper, highest_paper = PAPER_WAIT_S
+    fired, executing = (sum(here.where(measure=f"runs {what}").numbers("value")) for what in RUNS)
+    return [
+        Comparison(
+            what=f"lock wait, {name}: averages over shapes and routines",
+            ours=f"{lowest:.1f} to {highest:.1f} s; the median {waits.median('value'):.1f} ms",
+            paper=f"{lowest_paper} to {highest_paper} s",
+            verdict=judged(agrees=lowest_paper <= highest <= highest_paper, better=highest < lowest_paper),
+            why="most locks are held at once, and the average is that of runs that wait for another device "
+            f"of their order meanwhile. {fired:.0f} runs fired, and {executing:.0f} executed before the end: "
+            "who still waited then is not in it",
+        )
+    ]
+
+
 def _size(measure: str, where: str, preset: str, by_shape: dict[str, dict[int, float]]) -> Comparison:
     values = [one for by_routines in by_shape.values() for one in by_routines.values()]
-    lowest_s, highest_s = PAPER_S[measure]
-    is_judged = where == REAL and measure == SYNC
+    is_sync = measure == SYNC
+    is_judged = where == REAL and is_sync
+    lowest_s, highest_s = PAPER_SYNC_S
     return Comparison(
         what=f"{measure}, {where}, {preset}: medians over shapes and routines",
         ours=f"{min(values):.1f} to {max(values):.1f} ms",
-        paper=f"{lowest_s} to {highest_s} s",
-        verdict=judged(agrees=False, better=max(values) < 1000 * lowest_s),
+        paper=f"{lowest_s} to {highest_s} s" if is_sync else "",
+        verdict=judged(agrees=False, better=max(values) < 1000 * lowest_s) if is_sync else Verdict.OURS,
         why="one machine without radios, and no loop that looks once a second: a lock is granted in the step "
         "that hears of it"
         if where == REAL
@@ -77,45 +111,37 @@ def _size(measure: str, where: str, preset: str, by_shape: dict[str, dict[int, f
 def _course(what: str, shape: str, by_routines: dict[int, float]) -> Comparison:
     few, *_, many = by_routines.values()
     spread = max(by_routines.values()) / min(by_routines.values())
-    stable = spread <= STABLE
-    rises_slightly = shape == Shape.LINE and what.startswith(ACQUISITION) and 1 <= many / few <= 2
+    rises = shape == Shape.LINE and what.startswith(ACQUISITION)
+    agrees = SLIGHTLY[0] <= many / few <= SLIGHTLY[1] if rises else spread <= STABLE
     numbers = ", ".join(f"{value:.1f}" for value in by_routines.values())
-    expected = "rises slightly" if shape == Shape.LINE and what.startswith(ACQUISITION) else "stable"
     return Comparison(
         what=f"{what}, by routines",
         ours=f"{numbers} ms at {', '.join(map(str, by_routines))} routines: {many / few:.2f} times",
-        paper=expected,
-        verdict=judged(agrees=stable or rises_slightly),
-        why=f"it is a matter of which devices the routines want, near or far from their group: with few "
-        f"routines that are few distances. Highest / lowest: {spread:.2f}",
+        paper="rises slightly" if rises else "stable",
+        verdict=judged(agrees=agrees, better=rises and many <= few),
+        why=f"highest / lowest: {spread:.2f}. Which devices routines want is drawn: near to their group or "
+        "far",
     )
 
 
 def _ratios(name: str, here: Table) -> list[Comparison]:
     """Sync delay against lock acquisition: how many locks one after the other a start waits for."""
-    sync = here.where(measure=SYNC).numbers("value")
-    acquisition = here.where(measure=ACQUISITION).numbers("value")
-    waits = here.where(measure="lock wait")
+    sync, acquisition = _enough(here, SYNC), _enough(here, ACQUISITION)
     if not sync or not acquisition:
         return []
-    ratio = median(sync) / median(acquisition)
-    paper = [high / low for low, high in zip(PAPER_S[ACQUISITION], PAPER_S[SYNC], strict=True)]
     return [
         Comparison(
             what=f"sync delay / lock acquisition, {name}",
-            ours=f"{ratio:.1f}",
-            paper=f"{min(paper):.1f} to {max(paper):.1f}",
-            verdict=judged(agrees=min(paper) / STABLE <= ratio <= max(paper) * STABLE),
+            ours=f"{median(sync) / median(acquisition):.1f}",
+            verdict=Verdict.OURS,
             why="a run whose last device becomes free still asks for those after it in the order of locks",
         ),
-        Comparison(
-            what=f"lock wait, its turn included, {name}",
-            ours=f"median {waits.median('value'):.1f} ms, mean {waits.mean('mean') / 1000:.1f} s",
-            verdict=Verdict.OURS,
-            why="a sequential run may wait, for seconds of somebody's commands, for one device while the "
-            "next in its order is free: that is its strategy and the workload, not the protocol",
-        ),
     ]
+
+
+def _enough(here: Table, measure: str) -> list[float]:
+    """Medians of trials that have delays enough."""
+    return [row["value"] for row in here.where(measure=measure) if row["count"] >= FEWEST]
 
 
 def _agreement(mesh: Table) -> list[Comparison]:
@@ -123,10 +149,7 @@ def _agreement(mesh: Table) -> list[Comparison]:
     found: dict[str, float] = {}
     for where in (REAL, SIMULATED):
         here = mesh.where(where=where, preset="default")
-        quorum, sync = (
-            here.where(measure="quorum").numbers("value"),
-            here.where(measure=SYNC).numbers("value"),
-        )
+        quorum, sync = _enough(here, "quorum"), _enough(here, SYNC)
         if quorum and sync:
             found[where] = median(sync) / median(quorum)
     if len(found) < 2:
@@ -160,15 +183,16 @@ EXPERIMENT = Experiment(
     id="P15",
     title="Lock acquisition and sync delay",
     campaign=CAMPAIGN,
-    paper="Section 6, figure of wait times: lock acquisition has medians of 3.41 to 13.02 s, stable by "
-    "routines on the grid and rising slightly on the line; sync delay 10.23 to 20.83 s, stable.",
+    paper="Section 6, figure of wait times: the average time to acquire a lock after it becomes available is "
+    "3.41 to 13.02 s, its median stable by routines on the grid and rising slightly on the line; sync delay "
+    "has medians of 10.23 to 20.83 s, stable.",
     compare=compare,
     draw=draw,
     about=(
-        "Lock acquisition: a device is free, and the run has asked for it, until its group has committed "
-        "that the run holds it. A device is free when the run that has it begins to give its locks back. "
-        "Sync delay: the last of a run's devices becomes free until the run executes. Read off recordings of "
-        "the real nodes and off the simulation in the same way. With one routine there are no conflicts, and "
-        "few runs."
+        "Lock wait: a device is free until its group has committed that the run holds it. Lock acquisition: "
+        "the same from when the run has asked for it. A device is free when the run that has it begins to "
+        "give its locks back. Sync delay: the last of a run's devices becomes free until the run executes. "
+        "Read off recordings of the real nodes and off the simulation in the same way. With one routine "
+        "there are no conflicts, and few runs."
     ),
 )

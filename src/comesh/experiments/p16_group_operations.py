@@ -6,7 +6,7 @@ long it takes until somebody notices is the lease, a setting, and not part of it
 
 from matplotlib.figure import Figure
 
-from comesh.experiments.campaign import Comparison, Experiment, judged
+from comesh.experiments.campaign import Comparison, Experiment, judged, within
 from comesh.experiments.plots import COLOURS, finish, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED
@@ -20,6 +20,8 @@ PAPER_S = {
 AUTHORS_MS = {"quorum": 32.0, "election": 453.0, "state transfer": 488.0}
 """Medians of the authors' own program as 11 processes on one machine of two cores, its loop cut to 1 ms."""
 TIMES = 10.0
+NEAR = 0.5
+"""Ratios that are no further apart agree."""
 
 
 def statistics(table: Table, operation: str) -> tuple[float, float, float] | None:
@@ -73,7 +75,7 @@ def _order(name: str, medians_ms: dict[str, float]) -> Comparison:
         what=f"election and state transfer in quorums, {name}",
         ours=", ".join(f"{one:.1f}" for one in ours.values()),
         paper=", ".join(f"{one:.1f}" for one in paper.values()),
-        verdict=judged(agrees=1 <= ours["election"] <= ours["state transfer"]),
+        verdict=judged(agrees=all(within(ours[one], paper[one], NEAR) for one in ours)),
         why="an election is two rounds, claim and first entry. With k = 3 two members are near and one is "
         "from anywhere: if a near one is killed, both rounds go to the far one, while a quorum and the "
         "rounds of a state transfer go to near ones. With a loop of a second in every step, the paper's all "
@@ -106,8 +108,9 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         "Quorum: the leader writes an entry until it counts it as committed. Election: a candidate writes "
-        "its claim until it serves; leaders are killed (kill -9) at the end of each trial, one after the "
-        "other. State transfer: the leader of a config proposes its end until the leader of the next one "
-        "serves. Several real trials run at once on one machine, so that P90 shows its load too."
+        "its claim until it serves; the round of questions before the claim, which P11 counts, is in no "
+        "recording. Leaders are killed (kill -9) at the end of each trial, one after the other. State "
+        "transfer: the leader of a config proposes its end until the leader of the next one serves. Several "
+        "real trials run at once on one machine, so that P90 shows its load too."
     ),
 )
