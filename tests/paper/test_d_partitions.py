@@ -2,15 +2,17 @@
 
 import pytest
 
-from comesh.experiments.d_partitions import compare, draw, run, share
-from comesh.experiments.measures.disturbances import one_side
-from comesh.experiments.table import Table
+from comesh.core.ids import NodeId
+from comesh.experiments.d_partitions import WORK, compare, delay, draw, firings_of, run, share
+from comesh.experiments.measures.disturbances import is_served, one_side
+from comesh.experiments.table import Row, Table
+from comesh.sim.group_watch import GroupNow
 from comesh.sim.topology import Shape, make_topology
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    mesh = {"preset": "default", "devices": 50, "seed": 1}
+    mesh = {"preset": "default", "devices": 50, "seed": 1, **WORK}
     cases = [
         {**mesh, "loss": 0, "cut_s": 0},
         {**mesh, "loss": 10, "cut_s": 0},
@@ -21,21 +23,68 @@ def table() -> Table:
 
 def test_without_disturbance_all_groups_serve_and_all_firings_end(table: Table) -> None:
     calm = table.where(loss=0, cut_s=0)
-    assert calm.mean("served") == calm.mean("majority") == 1
+    assert calm.mean("served") == 1
     assert share(calm, "finished") == 1
 
 
 def test_loss_costs_runs_and_time(table: Table) -> None:
     calm, bad = table.where(loss=0, cut_s=0), table.where(loss=10)
     assert share(bad, "finished") < share(calm, "finished")
-    assert bad.mean("delay") > calm.mean("delay")
+    assert delay(bad, 50) > delay(calm, 50)
+
+
+def test_under_loss_runs_fail_for_devices_that_do_not_answer(table: Table) -> None:
+    failed = table.where(loss=10, outcome="failed")
+    assert len(failed) > 1
+    assert all(row["reason"].endswith("no answer") for row in failed)
+    assert all(row["delay_hops"] is not None for row in failed), "a command that is lost has left"
+    (bad,) = (one.ours for one in compare(table) if one.what.startswith("10 %"))
+    assert f"{len(failed)} failed, of which {len(failed)} for a device that did not answer" in bad
 
 
 def test_a_cut_keeps_firings_from_their_end_until_it_is_healed(table: Table) -> None:
     cut, healed = (table.where(cut_s=10, when=when) for when in ("cut", "healed"))
-    assert cut.mean("delay") > healed.mean("delay")
+    assert delay(cut, 50) > delay(healed, 50)
     assert share(healed, "finished") == 1
-    assert healed.mean("majority") == 1
+
+
+def test_a_group_is_not_served_while_its_leader_is_cut_off_from_its_majority() -> None:
+    case = {"preset": "default", "devices": 100, "seed": 1, **WORK, "loss": 0, "cut_s": 10}
+    served = {row["when"]: row["served"] for row in run(case) if "served" in row}
+    assert 0.8 < served["cut"] < 1
+    assert served["healed"] == 1
+
+
+def test_a_leader_that_is_cut_off_from_the_majority_does_not_serve() -> None:
+    a, b, c = (NodeId(name) for name in "abc")
+
+    def beside_b(one: NodeId, other: NodeId) -> bool:
+        return {one, other} == {b, c}
+
+    assert is_served(GroupNow((a, b, c), b, 1), beside_b)
+    assert not is_served(GroupNow((a, b, c), a, 1), beside_b)
+    assert not is_served(GroupNow((a, b, c), None, 1), beside_b)
+
+
+def _firing(*, delay_hops: float | None = None, waited_hops: float | None = None) -> Row:
+    return {"routine": "r", "delay_hops": delay_hops, "waited_hops": waited_hops}
+
+
+def test_a_firing_that_waits_in_vain_counts_for_as_long_as_it_waited() -> None:
+    came = [_firing(delay_hops=hops) for hops in (10.0, 20.0, 30.0)]
+    assert delay(Table(came), 50) == (20, True)
+    late = Table([*came, _firing(waited_hops=90.0)])
+    assert delay(late, 50) == (20, True), "it is longer than the median, however long it is"
+    assert delay(late, 90) == (90, False)
+    soon = Table([*came, _firing(waited_hops=15.0)])
+    assert delay(soon, 50) == (15, False)
+    assert delay(soon, 90) == (30, False)
+
+
+def test_every_firing_has_a_delay_or_waited(table: Table) -> None:
+    for row in firings_of(table):
+        assert (row["delay_hops"] is None) != (row["waited_hops"] is None)
+        assert row["heard"] or row["outcome"] == "open"
 
 
 def test_a_cut_has_half_of_the_mesh_on_each_side() -> None:

@@ -1,40 +1,44 @@
 """A mesh at work whose air is bad, or that is cut in two for a while.
 
-Told of it: for how much of the time its groups have a majority and are served (looked at once a second, as
-`comesh sim` does), how many firings come to their end, and the client delay: the clause becomes true at the
-device -> the first command leaves, the wait for the next poll included. A firing is a time at which a
-clause becomes true; it has come to its end if a run of it finished before the simulation ended. What the
-mesh did not hear of, because nobody could read the device while the clause was true, is a firing that has
-not. A routine that fires more often than its clause becomes true is counted, too.
+Told of it:
+- for how much of the time its groups are served, looked at once a second: somebody leads the group who
+  reaches, both ways, so many of its members that with himself they are more than half;
+- of each firing, a time at which a clause becomes true at its device: whether the mesh heard of it, what came
+  of it before the simulation ended, and the client delay until its first command left for its device, the
+  wait for the next poll included. A command that is lost on its way has left. Where none left, the delay is
+  longer than what the firing had until the end.
+
+What fires while nobody can read the device for as long as the clause is true is not heard of.
 
 The cut is a plane through the middle of the mesh: nothing gets from one side to the other.
 """
 
+from collections.abc import Callable
+from statistics import fmean
 from typing import NamedTuple
 
-from comesh.core.ids import GroupId, RoutineId
+from comesh.core.effects import CommandDevice, ReadDevice
+from comesh.core.ids import NodeId, RoutineId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.stamps import RunId
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import work_of
 from comesh.experiments.measures.running import Running
-from comesh.experiments.table import Row, percentile
+from comesh.experiments.table import Row
+from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.faults import Loss, Partition, Schedule
-from comesh.sim.group_watch import GroupWatch, LiveGroups, Span
+from comesh.sim.group_watch import GroupNow, LiveGroups
 from comesh.sim.injection import inject
+from comesh.sim.machine import Process
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Workload
+from comesh.sim.world import World
 
-ROUTINES = 10
-FIRED_EVERY_S = 20.0
-"""Each routine; its clause is true for a quarter of that. Few enough that runs hardly ever want the same."""
+BEGIN_S = 10.0
+"""By then the groups are up: what fires before is not told."""
 CUT_AT_S = 20.0
-AFTER_S = 40.0
-"""From the end of the cut on; as long as that the mesh runs where nothing is cut."""
 END_S = 10.0
-"""What fires in the last seconds need not have come to its end."""
-
-Spans = dict[GroupId, tuple[Span, ...]]
+"""What fires in the last seconds is not told: it need not have come to its end."""
 
 
 class Firing(NamedTuple):
@@ -42,6 +46,51 @@ class Firing(NamedTuple):
     at_ms: float
     runs: tuple[RunId, ...]
     """Those that began from then on until the next firing of the routine."""
+
+
+class LeavingCommands(DeviceCalls):
+    """Device calls of a world that note when each run's first command left, whether it arrives or not."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.engine, world.radio, world.topology, world.devices, world.give)
+        self._world = world
+        self.first_ms: dict[RunId, float] = {}
+
+    def ask(self, process: Process, effect: ReadDevice | CommandDevice) -> None:
+        if isinstance(effect, CommandDevice) and effect.run is not None:
+            self.first_ms.setdefault(effect.run, self._world.now_ms)
+        super().ask(process, effect)
+
+
+class Service:
+    """Which groups with a cluster are served, whenever it looks."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._world = mesh.world
+        self._groups = LiveGroups(mesh.world, mesh.program.plan)
+        self._shares: list[tuple[float, float]] = []
+
+    def look(self) -> None:
+        self._groups.look()
+        groups = [now for group, now in self._groups.now.items() if group != DEPLOYMENT]
+        share = fmean(is_served(now, self._mutual) for now in groups)
+        self._shares.append((self._world.now_ms / 1000, share))
+
+    def share(self, begin_s: float, end_s: float) -> float:
+        """Of the time, over all groups."""
+        return fmean(share for at_s, share in self._shares if begin_s <= at_s < end_s)
+
+    def _mutual(self, one: NodeId, other: NodeId) -> bool:
+        radio, nodes = self._world.radio, self._world.topology.nodes
+        here, there = nodes[one], nodes[other]
+        return radio.reaches(here, there) and radio.reaches(there, here)
+
+
+def is_served(group: GroupNow, mutual: Callable[[NodeId, NodeId], bool]) -> bool:
+    leader = group.leader
+    if leader is None:
+        return False
+    return 2 * sum(node == leader or mutual(leader, node) for node in group.members) > len(group.members)
 
 
 def one_side(topology: Topology) -> tuple[str, ...]:
@@ -58,11 +107,21 @@ def one_side(topology: Topology) -> tuple[str, ...]:
 
 
 def disturbed(
-    topology: Topology, setup: Running, *, seed: int, loss_per_hop: float = 0.0, cut_s: float = 0.0
+    topology: Topology,
+    setup: Running,
+    *,
+    seed: int,
+    routines: int,
+    every_s: float,
+    after_s: float,
+    loss_per_hop: float = 0.0,
+    cut_s: float = 0.0,
 ) -> list[Row]:
-    """Rows by when: before, during and after the cut, or `all` where nothing was cut."""
-    seconds = CUT_AT_S + cut_s + AFTER_S
-    work = work_of(topology, setup, seed=seed, seconds=seconds, routines=ROUTINES, every_s=FIRED_EVERY_S)
+    """A row for each span of time and one for each firing, by when: during and after the cut, or `all` where
+    nothing is cut. every_s: each routine fires, and its clause is true for a quarter of that. after_s: from
+    the end of the cut on; as long as that the mesh runs where nothing is cut."""
+    seconds = CUT_AT_S + cut_s + after_s
+    work = work_of(topology, setup, seed=seed, seconds=seconds, routines=routines, every_s=every_s)
     mesh = Mesh(
         topology,
         work.program,
@@ -72,6 +131,7 @@ def disturbed(
         membership=setup.membership,
         keep_messages=False,
     )
+    leaving = mesh.world.device_calls = LeavingCommands(mesh.world)
     faults: list[Loss | Partition] = []
     if loss_per_hop:
         faults.append(Loss(at_ms=0.0, rate=loss_per_hop))
@@ -79,26 +139,24 @@ def disturbed(
         cut = Partition(at_ms=1000 * CUT_AT_S, sources=one_side(topology), for_ms=1000 * cut_s)
         faults.append(cut)
     inject(mesh.world, Schedule(tuple(faults)))
-    watch = GroupWatch(mesh.world, LiveGroups(mesh.world, work.program.plan))
+    service = Service(mesh)
     for _ in range(round(seconds)):
         mesh.run(1.0)
-        watch.look()
-    firings = firings_of(mesh, work, until_ms=1000 * (seconds - END_S))
-    spans = {"all": (CUT_AT_S / 2, seconds)}
+        service.look()
+    spans = {"all": (BEGIN_S, seconds)}
     if cut_s:
         healed_s = CUT_AT_S + cut_s
         spans = {"cut": (CUT_AT_S, healed_s), "healed": (healed_s, seconds)}
-    weak, unserved = watch.without_majority(), watch.unserved()
-    assert weak is not None and unserved is not None
-    return [
-        {
-            "when": name,
-            "majority": 1 - _share(weak, begin_s, end_s),
-            "served": 1 - _share(unserved, begin_s, end_s),
-            **_told(mesh, [one for one in firings if begin_s <= one.at_ms / 1000 < end_s], setup),
-        }
-        for name, (begin_s, end_s) in spans.items()
-    ]
+    firings = firings_of(mesh, work, until_ms=1000 * (seconds - END_S))
+    rows: list[Row] = []
+    for when, (begin_s, end_s) in spans.items():
+        rows.append({"when": when, "served": service.share(begin_s, end_s)})
+        rows += [
+            {"when": when, **_told(one, mesh, leaving.first_ms, hop_ms=setup.radio.hop_ms)}
+            for one in firings
+            if begin_s <= one.at_ms / 1000 < end_s
+        ]
+    return rows
 
 
 def firings_of(mesh: Mesh, work: Workload, *, until_ms: float) -> list[Firing]:
@@ -115,35 +173,26 @@ def firings_of(mesh: Mesh, work: Workload, *, until_ms: float) -> list[Firing]:
     return [one for one in found if one.at_ms < until_ms]
 
 
-def _told(mesh: Mesh, firings: list[Firing], setup: Running) -> Row:
-    left_ms: dict[RunId, float] = {}
-    for act in mesh.world.devices.log:
-        if act.run is not None:
-            left_ms[act.run] = min(act.sent_ms, left_ms.get(act.run, act.sent_ms))
-    finished = {traced.run for traced in mesh.traces if traced.what == "finished"}
-    failed = {traced.run for traced in mesh.traces if traced.what == "failed"} - finished
-    delays = [
-        (min(left_ms[run] for run in one.runs if run in left_ms) - one.at_ms) / setup.radio.hop_ms
-        for one in firings
-        if any(run in left_ms for run in one.runs)
-    ]
-    return {
-        "firings": len(firings),
-        "heard": sum(bool(one.runs) for one in firings),
-        "finished": sum(any(run in finished for run in one.runs) for one in firings),
-        "failed": sum(bool(one.runs) and failed.issuperset(one.runs) for one in firings),
-        "again": sum(max(0, len(one.runs) - 1) for one in firings),
-        "delay": percentile(delays, 50) if delays else None,
-        "delay_p90": percentile(delays, 90) if delays else None,
+def _told(firing: Firing, mesh: Mesh, left_ms: dict[RunId, float], *, hop_ms: float) -> Row:
+    """outcome: finished if one of its runs did, failed if all of them did, otherwise open."""
+    ends = {
+        traced.run: traced
+        for traced in mesh.traces
+        if traced.run in firing.runs and traced.what in ("finished", "failed")
     }
-
-
-def _share(spans: Spans, begin_s: float, end_s: float) -> float:
-    """Of the time from begin to end, over all groups with a cluster."""
-    groups = [group for group in spans if group != DEPLOYMENT]
-    total_s = 0.0
-    for group in groups:
-        for span in spans[group]:
-            until_s = end_s if span.to_s is None else min(end_s, span.to_s)
-            total_s += max(0.0, until_s - max(begin_s, span.from_s))
-    return total_s / (end_s - begin_s) / len(groups)
+    outcome, reason = "open", None
+    if any(end.what == "finished" for end in ends.values()):
+        outcome = "finished"
+    elif ends and len(ends) == len(firing.runs):
+        outcome, reason = "failed", ends[firing.runs[0]].detail
+    left = [left_ms[run] for run in firing.runs if run in left_ms]
+    return {
+        "routine": firing.routine,
+        "at_s": firing.at_ms / 1000,
+        "heard": bool(firing.runs),
+        "runs": len(firing.runs),
+        "outcome": outcome,
+        "reason": reason,
+        "delay_hops": (min(left) - firing.at_ms) / hop_ms if left else None,
+        "waited_hops": None if left else (mesh.now_ms - firing.at_ms) / hop_ms,
+    }
