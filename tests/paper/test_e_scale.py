@@ -1,11 +1,17 @@
 """E: what a mesh costs is measured in a process of its own, all firings run, and the bar can be missed."""
 
+import time
+from typing import Any
+
 import pytest
 
+from comesh.core.group.finder import QUIET_FROM_NODES
 from comesh.experiments.campaign import Scale
 from comesh.experiments.e_scale import LARGEST, cases, compare, draw, run
+from comesh.experiments.measures import scale
 from comesh.experiments.measures.scale import Wanted, measured_apart
 from comesh.experiments.table import Row, Table
+from comesh.sim.topology import Topology, make_topology
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +69,30 @@ def test_the_bar_can_be_missed(table: Table, wall_s: float, memory_mb: float, me
     assert [one.met for one in others[-2:]] == [True, True]
     lost = {**large, "fired": base["fired"] - 1, "false_suspicions": 10**6}
     assert [one.met for one in compare(Table([base, lost]))[-2:]] == [False, False]
+
+
+def test_why_it_grows_is_read_off_the_table(table: Table) -> None:
+    small, large = (table.where(preset="default", devices=devices).rows[0] for devices in (40, 160))
+
+    def whys(*rows: Row) -> dict[str, str]:
+        return {one.what.split(",")[0]: one.why for one in compare(Table(rows))}
+
+    told = whys(small, large)
+    times = large["delay_hops"] / large["ideal_hops"]
+    assert f"{times:.2f} times in the large one" in told["client delay (median)"]
+    messages = "messages per node and second"
+    assert not told[messages], "both meshes push who leads"
+    assert whys(small, {**large, "nodes": QUIET_FROM_NODES})[messages]
+
+
+def test_making_the_mesh_is_wall_time_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*arguments: Any, **named: Any) -> Topology:
+        time.sleep(0.3)
+        return make_topology(*arguments, **named)
+
+    monkeypatch.setattr(scale, "make_topology", slow)
+    point = Wanted(preset="default", devices=20, seed=1, seconds=18.0, routines=4)
+    assert scale.measured(point).made_s > 0.3
 
 
 def test_what_grows_is_told_and_drawn(table: Table) -> None:
