@@ -52,5 +52,23 @@ def test_leading_under_lsh_is_spread_as_under_random(table: Table) -> None:
 def test_it_is_compared_and_drawn(table: Table) -> None:
     found = {one.what.removesuffix(", paper"): one.verdict for one in compare(table)}
     assert found["temporal load, median, member"] is Verdict.AGREES
-    assert found["temporal load, median, leader"] is Verdict.BETTER
+    assert found["temporal load, median, leader"] is Verdict.DIFFERS
     assert len(draw(table).axes) == 4
+
+
+def test_random_has_to_be_more_even_and_a_tie_differs(table: Table) -> None:
+    def said(times: float) -> set[Verdict]:
+        """Of the temporal load of a mesh in which LSH spreads so many times as far as random."""
+        spread = {"lsh-mix": times, "random": 1.0}
+        loads = Table(
+            {**row, **dict.fromkeys(ROLES, 0.5 + (0.01 if at % 2 else -0.01) * spread[row["members"]])}
+            if row["load"] == "temporal"
+            else row
+            for at, row in enumerate(table)
+        )
+        return {one.verdict for one in compare(loads) if "standard deviation between" in one.what}
+
+    assert said(1.1) == {Verdict.AGREES}
+    assert said(1.0) == {Verdict.DIFFERS}
+    assert said(1.04) == {Verdict.DIFFERS}
+    assert said(0.9) == {Verdict.BETTER}
