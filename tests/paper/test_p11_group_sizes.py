@@ -3,7 +3,7 @@
 import pytest
 
 from comesh.experiments.campaign import Verdict
-from comesh.experiments.operation_panels import delay
+from comesh.experiments.operation_panels import delay, mean_delay
 from comesh.experiments.p11_group_sizes import compare, draw, run
 from comesh.experiments.table import Table
 
@@ -51,7 +51,26 @@ def test_every_group_moved_and_every_leader_was_replaced(table: Table) -> None:
         assert rows.where(operation="state transfer").numbers("count")[0] >= groups
 
 
+def test_means_are_over_all_operations() -> None:
+    rows = Table(
+        [{"operation": "quorum", "mean": 2.0, "count": 3}, {"operation": "quorum", "mean": 6.0, "count": 1}]
+    )
+    assert mean_delay(rows, operation="quorum") == 3
+
+
+def test_what_scales_well_grows_less_than_the_square_root_of_the_group(table: Table) -> None:
+    """1.73 for three times as many members. Medians, which are whole round trips, do not decide."""
+
+    def said(times: float, median: float) -> set[Verdict]:
+        grown = {3: 1.0, 9: times}
+        rows = Table({**row, "mean": 10 * grown[row["k"]], "median": median * row["k"]} for row in table)
+        return {one.verdict for one in compare(rows) if " by k, grid" in one.what and one.paper}
+
+    assert said(1.7, 10.0) == {Verdict.AGREES}
+    assert said(1.8, 0.0) == {Verdict.DIFFERS}
+
+
 def test_it_is_compared_and_drawn(table: Table) -> None:
     found = {one.what: one for one in compare(table)}
-    assert found["quorum by k, grid, paper"].verdict is Verdict.AGREES
+    assert found["election by k, grid, paper"].verdict is Verdict.AGREES
     assert len(draw(table).axes) == 3

@@ -2,7 +2,8 @@
 
 import pytest
 
-from comesh.experiments.operation_panels import delay
+from comesh.experiments.campaign import Verdict
+from comesh.experiments.operation_panels import mean_delay
 from comesh.experiments.p12_policies import ALL, POLICIES, compare, draw, name_of, run
 from comesh.experiments.table import Table
 
@@ -17,7 +18,45 @@ def table() -> Table:
 
 def test_locality_lowers_quorums_and_transfers(table: Table) -> None:
     for operation in ("quorum", "state transfer"):
-        assert delay(table, operation, policy=NEAR) < 0.8 * delay(table, operation, policy=FAR)
+        near, far = (mean_delay(table, operation=operation, policy=policy) for policy in (NEAR, FAR))
+        assert near < 0.8 * far
+
+
+def test_leaders_are_elected_and_elections_compared(table: Table) -> None:
+    """Four groups, each of which loses its leader; three round trips, to a neighbour at the least."""
+    for policy in (NEAR, FAR):
+        assert table.where(operation="election", policy=policy).numbers("count") == [4]
+        assert mean_delay(table, operation="election", policy=policy) >= 6
+    near, far = (mean_delay(table, operation="election", policy=policy) for policy in (NEAR, FAR))
+    found = {one.what: one for one in compare(table)}
+    one = found["election: all by locality against all random, paper"]
+    assert f"{NEAR}: {near:.1f}, {FAR}: {far:.1f} hops" in one.ours
+    assert (one.verdict is Verdict.AGREES) == (near <= 0.95 * far)
+
+
+def with_elections(table: Table, near: float) -> str:
+    """What is said of what locality lowers least, where an election by locality takes so many quorums."""
+    quorum = mean_delay(table, operation="quorum", policy=NEAR)
+    rows = Table(
+        {**row, "mean": near * quorum} if row["operation"] == "election" and row["policy"] == NEAR else row
+        for row in table
+    )
+    return compare(rows)[-1].why
+
+
+def test_why_elections_profit_least_is_said_where_the_means_show_it(table: Table) -> None:
+    assert "as long as 6.0 quorums by locality" in with_elections(table, 6.0)
+    assert "from anywhere has to answer" in with_elections(table, 6.0)
+    assert "from anywhere" not in with_elections(table, 2.4)
+
+
+def test_what_is_lowered_by_little_is_not_lowered(table: Table) -> None:
+    def said(near: float) -> set[Verdict]:
+        rows = Table({**row, "mean": near if row["policy"] == NEAR else 100.0} for row in table)
+        return {one.verdict for one in compare(rows)[:-1]}
+
+    assert said(94.0) == {Verdict.AGREES}
+    assert said(96.0) == {Verdict.DIFFERS}
 
 
 def test_there_are_eight_policies_of_different_names() -> None:

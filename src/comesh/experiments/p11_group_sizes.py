@@ -4,6 +4,7 @@ The paper's defaults: 250 devices, 100 of them nodes. What is measured: measures
 """
 
 from collections.abc import Iterator
+from math import sqrt
 
 from matplotlib.figure import Figure
 
@@ -11,8 +12,9 @@ from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parame
 from comesh.experiments.measures.mesh_operations import OPERATIONS, operations
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.running import running
-from comesh.experiments.operation_panels import delay, joined, panels, presets_of
+from comesh.experiments.operation_panels import delay, joined, mean_delay, panels, presets_of
 from comesh.experiments.table import Row, Table
+from comesh.experiments.verdicts import growth
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
@@ -25,10 +27,6 @@ EPOCHS = {Preset.PAPER: 4.0, Preset.DEFAULT: 1.1}
 """That a mesh is at work for: every group moves at least once."""
 FLAT = 0.25
 """Who does not depend on k changes by no more than this from the least k to the greatest."""
-WHY_TRANSFERS_GROW = (
-    "Our transfer holds two quorums, the commit of the old config's end and the installation of the next "
-    "one, and both reach to the f-th nearest member, who is farther away in larger groups, as quorums show."
-)
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
@@ -55,55 +53,86 @@ def run(case: Parameters) -> list[Row]:
 def compare(table: Table) -> list[Comparison]:
     found: list[Comparison] = []
     for preset in presets_of(table):
-        sizes = sorted(table.where(preset=preset).distinct("k"))
-        least, most = sizes[0], sizes[-1]
-        for shape in table.distinct("shape"):
+        for shape in table.where(preset=preset).distinct("shape"):
             rows = table.where(preset=preset, shape=shape)
+            sizes = sorted(rows.distinct("k"))
+            means = {
+                operation: {k: mean_delay(rows, operation=operation, k=k) for k in sizes}
+                for operation in OPERATIONS
+            }
             for operation in OPERATIONS:
-                by_size = {k: delay(rows, operation, k=k) for k in sizes}
-                found.append(_scales(f"{operation} by k, {shape}, {preset}", by_size, most / least))
-            by_size = {k: delay(rows, "state transfer", k=k) for k in sizes}
-            found.append(_flat(f"state transfer at k = {most} against {least}, {shape}, {preset}", by_size))
-            apart = {k: delay(rows, "until suspicion", k=k) for k in sizes}
+                medians = {k: delay(rows, operation, k=k) for k in sizes}
+                found.append(_scales(f"{operation} by k, {shape}, {preset}", operation, means, medians))
+            found.append(
+                _flat(f"state transfer at k = {max(sizes)} against {min(sizes)}, {shape}, {preset}", means)
+            )
+            apart = {k: mean_delay(rows, operation="until suspicion", k=k) for k in sizes}
             found.append(
                 Comparison(
                     what=f"from a crash to suspicion by k, {shape}, {preset} (not in the election)",
-                    ours=f"{joined(apart)} hops",
+                    ours=f"{joined(apart)} hops, mean",
                     verdict=Verdict.OURS,
                 )
             )
     return found
 
 
-def _scales(what: str, by_size: dict[int, float], growth: float) -> Comparison:
-    """Scales well: grows less than the group does."""
+def _scales(
+    what: str, operation: str, means: dict[str, dict[int, float]], medians: dict[int, float]
+) -> Comparison:
+    """Scales well: grows by less than the square root of what the group does."""
+    by_size = means[operation]
+    most = sqrt(max(by_size) / min(by_size))
     ratio = max(by_size.values()) / by_size[min(by_size)]
     return Comparison(
         what=what,
-        ours=f"{joined(by_size)} hops",
-        paper="scales well",
-        verdict=judged(agrees=ratio < growth),
+        ours=f"{joined(by_size)} hops, mean: at most {ratio:.2f}x; {joined(medians)} hops, median",
+        paper=f"scales well: less than {most:.2f}x",
+        verdict=judged(agrees=ratio < most),
+        why="" if ratio < most else _why_it_grows(means),
     )
 
 
-def _flat(what: str, by_size: dict[int, float]) -> Comparison:
-    ratio = by_size[max(by_size)] / by_size[min(by_size)]
+def _flat(what: str, means: dict[str, dict[int, float]]) -> Comparison:
+    ratio = growth(means["state transfer"])
     flat = abs(ratio - 1) <= FLAT
     return Comparison(
         what=what,
-        ours=f"{ratio:.2f} times",
-        paper="does not depend on k",
+        ours=f"{ratio:.2f}x, of the means",
+        paper=f"does not depend on k: within {100 * FLAT:.0f} %",
         verdict=judged(agrees=flat),
-        why="" if flat else WHY_TRANSFERS_GROW,
+        why="" if flat else _why_it_grows(means),
+    )
+
+
+def _why_it_grows(means: dict[str, dict[int, float]]) -> str:
+    least, most = (
+        means["state transfer"][at(means["quorum"])] / means["quorum"][at(means["quorum"])]
+        for at in (min, max)
+    )
+    return (
+        "A quorum reaches to the f-th nearest member, who is farther away in larger groups: it takes "
+        f"{growth(means['quorum']):.2f}x. Our transfer holds two, the commit of the old config's end and the "
+        f"installation of the next one: it takes as long as {least:.1f} quorums in the smallest groups and "
+        f"{most:.1f} in the largest."
     )
 
 
 def draw(table: Table) -> Figure:
     grid = table.where(shape=Shape.GRID)
-    return panels(grid, lambda rows: rows.curves("preset", "k", "median"), x="members of a group")
+    return panels(grid, _curves, x="members of a group", y="mean delay, hops")
 
 
-CAMPAIGN = Campaign("group-sizes", cases, run)
+def _curves(rows: Table) -> dict[str, dict[int, float]]:
+    return {
+        str(preset): {
+            k: mean_delay(rows, preset=preset, k=k) for k in rows.where(preset=preset).distinct("k")
+        }
+        for preset in presets_of(rows)
+    }
+
+
+CAMPAIGN = Campaign("group-sizes", cases, run, about_s=lambda _: 8.0)
 EXPERIMENT = Experiment(
     id="P11",
     title="Operations inside groups, by their size",
@@ -115,9 +144,14 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "The mean over seeds of each seed's median, in hops. Quorums and state transfers are those of a "
-        "mesh at work, elections follow crashes of leaders, from the winner's first Ask; the time until "
-        "somebody suspects the leader is a number of leases, and is told apart. In the simulations of P11 "
-        "to P13 the paper's unit of time is 10 ms (measures/running.py says why)."
+        "Judged by the mean over all operations of all seeds, in hops; beside it the mean over seeds of each "
+        "seed's median, which is a whole number of round trips. Scales well: by less than the square root of "
+        "what the group grows by, as the paper's slow rise with N is (less than 4x for 15x). Messages that "
+        "are sent in parallel, as it argues, take as long as the way to the farthest that is needed. "
+        "Quorums and state transfers are those of a mesh at work, elections follow crashes of leaders, from "
+        "the winner's first Ask; the time until somebody suspects the leader is a number of leases, and is "
+        "told apart. In the simulations of P11 to P13 the paper's unit of time is 10 ms (measures/running.py "
+        "says why); here and in D, E and G devices are read and members are probed every 20 hops with "
+        "`paper`, in P7 to P9, A and B every 100."
     ),
 )
