@@ -4,24 +4,34 @@ import pytest
 
 from comesh.experiments.f_ideal import BARS, compare, ratio
 from comesh.experiments.p07_client_delay import run
-from comesh.experiments.table import Row, Table
+from comesh.experiments.table import Table
+from comesh.experiments.verdicts import slow_runs
 
 
-@pytest.fixture(scope="module")
-def table() -> Table:
+def measured(preset: str, devices: int, topologies: tuple[str, ...]) -> Table:
     cases = [
         {
-            "preset": "default",
-            "devices": 75,
+            "preset": preset,
+            "devices": devices,
             "topology": topology,
             "strategy": str(strategy),
             "routines": 4,
             "seed": 1,
         }
-        for topology in ("grid", "random", "clustered")
+        for topology in topologies
         for strategy in BARS
     ]
     return Table({**case, **row} for case in cases for row in run(case))
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return measured("default", 75, ("grid", "random", "clustered"))
+
+
+@pytest.fixture(scope="module")
+def of_paper() -> Table:
+    return measured("paper", 50, ("grid",))
 
 
 def test_runs_are_near_the_ideal(table: Table) -> None:
@@ -29,12 +39,29 @@ def test_runs_are_near_the_ideal(table: Table) -> None:
         assert 1 <= ratio(table.where(strategy=str(strategy))) <= bar
 
 
-def test_the_bars_hold_for_both_presets(table: Table) -> None:
+def test_our_defaults_meet_the_bars(table: Table) -> None:
     compared = compare(table)
     assert len(compared) == len(BARS)
     assert all(one.met for one in compared)
-    of_paper: list[Row] = [{**row, "preset": "paper"} for row in table]
-    assert all(one.met for one in compare(Table(of_paper)))
+    assert all("N = 75, default" in one.what for one in compared)
+
+
+def test_the_preset_paper_is_held_to_the_same_bars_and_a_handoff_misses_them(of_paper: Table) -> None:
+    """Most runs are as near to the ideal as ours; one that meets a handoff is not."""
+    compared = {one.what.split(", ")[1]: one for one in compare(of_paper)}
+    assert compared["SLA"].bar == "at most 2.5x"
+    assert compared["OLA"].bar == "at most 1.5x"
+    assert compared["OLA"].met is False
+    assert "1 of 4 runs that took more than 3x" in compared["OLA"].why
+    assert ratio(Table(row for row in of_paper if row not in slow_runs(of_paper).rows)) <= 1.5
+
+
+def test_lost_firings_count(table: Table) -> None:
+    lost = Table(
+        {**row, "client_hops": None, "ideal_hops": None} if at % 4 == 0 else row
+        for at, row in enumerate(table)
+    )
+    assert not any(one.met for one in compare(lost))
 
 
 def test_a_slow_run_misses_the_bar(table: Table) -> None:

@@ -5,22 +5,24 @@ asks for locks by group; the preset `paper` asks for them one by one, which is p
 """
 
 from collections.abc import Mapping
+from statistics import median
 from typing import Final
 
 from matplotlib.figure import Figure
 
 from comesh.core.strategies import Strategy
 from comesh.experiments.campaign import Comparison, Experiment, Verdict
-from comesh.experiments.p07_client_delay import CAMPAIGN, NAMES, SHAPES
+from comesh.experiments.p07_client_delay import CAMPAIGN, NAMES
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
+from comesh.experiments.verdicts import slow_runs, with_lost
 
 BARS: Final[Mapping[Strategy, float]] = {
     Strategy.OPTIMISTIC: 1.5,
     Strategy.PRIORITY: 1.5,
     Strategy.SEQUENTIAL: 2.5,
 }
-"""Of our defaults. With `paper` there is a handoff every 200 hops, which the ideal knows nothing of."""
+"""Set for our defaults at the paper's sizes (N = 250, f = 2); both presets are held to them at all sizes."""
 
 
 def ratio(table: Table) -> float:
@@ -32,18 +34,44 @@ def compare(table: Table) -> list[Comparison]:
     found: list[Comparison] = []
     for preset in table.distinct("preset"):
         for strategy, bar in BARS.items():
-            here = table.where(preset=preset, strategy=str(strategy))
-            told = {shape: ratio(here.where(topology=str(shape))) for shape in SHAPES}
+            here = with_lost(table.where(preset=preset, strategy=str(strategy)))
+            told = {shape: ratio(here.where(topology=shape)) for shape in here.distinct("topology")}
+            sizes = ", ".join(str(size) for size in sorted(here.distinct("devices")))
+            met = max(told.values()) <= bar
             found.append(
                 Comparison(
-                    what=f"client delay against the ideal, {NAMES[strategy]}, {preset}",
-                    ours=", ".join(f"{shape} {times:.2f}x" for shape, times in told.items()),
+                    what=f"client delay against the ideal, {NAMES[strategy]}, N = {sizes}, {preset}",
+                    ours=(
+                        f"{', '.join(f'{shape} {times:.2f}x' for shape, times in told.items())}; the median "
+                        f"run {_median(here):.2f}x; {len(slow_runs(here))} of {len(here)} runs more than 3x"
+                    ),
                     verdict=Verdict.OURS,
+                    why="" if met else _why_far(here),
                     bar=f"at most {bar}x",
-                    met=max(told.values()) <= bar,
+                    met=met,
                 )
             )
     return found
+
+
+def _median(table: Table) -> float:
+    seen = (row for row in table if row["ideal_hops"] is not None)
+    return median(float(row["client_hops"] / row["ideal_hops"]) for row in seen)
+
+
+def _why_far(table: Table) -> str:
+    """Whether all are slow, or few are very slow."""
+    slow = slow_runs(table)
+    if not len(slow):
+        return f"no run took more than 3x: all are slower, the median run takes {_median(table):.2f}x"
+    if len(slow) == len(table):
+        return "every run took more than 3x"
+    others = Table(row for row in table if row not in slow.rows)
+    share = sum(slow.numbers("client_hops")) / sum(table.numbers("client_hops"))
+    return (
+        f"the {len(slow)} of {len(table)} runs that took more than 3x have {share:.0%} of all "
+        f"hops, {slow.mean('client_hops'):.0f} each; without them it is {ratio(others):.2f}x"
+    )
 
 
 def draw(table: Table) -> Figure:
@@ -52,7 +80,7 @@ def draw(table: Table) -> Figure:
     for at, preset in enumerate(presets):
         curves: dict[str, dict[int, float]] = {}
         for strategy, name in NAMES.items():
-            here = table.where(preset=preset, strategy=str(strategy))
+            here = with_lost(table.where(preset=preset, strategy=str(strategy)))
             curves[name] = {size: ratio(here.where(devices=size)) for size in here.distinct("devices")}
         lines(axes[at], curves)
         finish(axes[at], x="devices", y="client delay / ideal", title=preset)
@@ -68,7 +96,10 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         "The ideal counts hops only. What the size of messages adds is in the delay (with `default` up to "
-        "a whole hop per hop, with `paper` about a hundredth), and so are handoffs: one every 200 hops in "
-        "every group with `paper`."
+        "a whole hop per hop, with `paper` about a hundredth). The bars were set for our defaults at the "
+        "paper's sizes (N = 250, f = 2), where SLA asks for the locks of a group together; both presets are "
+        "held to them. With `paper` SLA asks for one lock after the other, and every group hands off every "
+        "200 hops: a run that meets that waits, and the ideal does not. Priority is measured at fewer sizes "
+        "than SLA and OLA, N = 50 and at the full scale 250."
     ),
 )
