@@ -4,15 +4,17 @@ The paper's defaults: grids of 250 devices, 100 of them nodes, f = 2. What is me
 measures/mesh_operations.py; what churn is: measures/group_churn.py.
 """
 
+import math
 from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict, judged
 from comesh.experiments.measures.group_churn import under_churn
+from comesh.experiments.measures.mesh_operations import OPERATIONS
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.running import running
-from comesh.experiments.operation_panels import delay, joined, panels, presets_of
+from comesh.experiments.operation_panels import delay, joined, mean_delay, panels, presets_of
 from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
@@ -20,11 +22,13 @@ DEVICES = 250
 QUICK_DEVICES = 100
 SHARES = (0, 20, 40, 60, 80)
 """Percent of the nodes."""
-FLAT = 0.25
+FLAT, FLAT_TO = 0.25, 60
+"""Up to this churn delays grow by no more than this share."""
+LIVED = "quorum if all lived"
 QUICK_EPOCHS = {Preset.PAPER: 10.0, Preset.DEFAULT: 1.5}
 FULL_EPOCHS = {Preset.PAPER: 20.0, Preset.DEFAULT: 6.0}
 """How long nodes come and go; the paper does not say."""
-BAR = "at 20, 40 and 60 % within 25 % of no churn"
+BAR = "at 20, 40 and 60 % at most 25 % above no churn"
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
@@ -52,72 +56,89 @@ def compare(table: Table) -> list[Comparison]:
     found: list[Comparison] = []
     for preset in presets_of(table):
         rows = table.where(preset=preset)
-        for operation in ("quorum", "state transfer"):
-            found.append(_flat(rows, operation, f"{operation} by churn in %, {preset}"))
-        elections = {share: delay(rows, "election", churn=share) for share in SHARES}
-        counts = table.where(preset=preset, operation="election").summary(("churn",), "count", sum)
-        found.append(
-            Comparison(
-                what=f"election by churn in %, {preset}",
-                ours=f"{joined(elections)} hops, of {int(sum(counts.values()))} elections; without churn "
-                "nobody has to be elected",
-                paper="unaffected until about 60 %",
-                verdict=Verdict.OURS,
-            )
-        )
-        lived = rows.where(operation="quorum if all lived").summary(("churn",), "mean")
-        found.append(
-            Comparison(
-                what=f"quorum, mean, if all members lived and all stations relayed, by churn in %, {preset}",
-                ours=f"{joined({share: one for (share,), one in lived.items()})} hops",
-                verdict=Verdict.OURS,
-            )
-        )
-        served = rows.where(operation="served").summary(("churn",), "share")
-        found.append(
-            Comparison(
-                what=f"share of the time that groups are served, by churn in %, {preset}",
-                ours=", ".join(f"{share}: {100 * one:.1f} %" for (share,), one in served.items()),
-                verdict=Verdict.OURS,
-            )
-        )
+        found += [
+            _flat(rows, operation, preset) for operation in OPERATIONS if len(_means(rows, operation)) > 1
+        ]
+        found += [_lived(rows, preset), _served(rows, preset), _counts(rows, preset)]
     return found
 
 
-def _flat(rows: Table, operation: str, what: str) -> Comparison:
-    delays = {share: delay(rows, operation, churn=share) for share in SHARES}
-    means = rows.where(operation=operation).summary(("churn",), "mean")
-    changes = {share: delays[share] / delays[0] - 1 for share in SHARES if 0 < share <= 60}
-    flat = all(abs(change) <= FLAT for change in changes.values())
-    slower = max(changes.values()) > FLAT
+def _means(rows: Table, operation: str) -> dict[int, float]:
+    """By share, of those at which there was any."""
+    found = {share: mean_delay(rows, operation=operation, churn=share) for share in SHARES}
+    return {share: mean for share, mean in found.items() if not math.isnan(mean)}
+
+
+def _flat(rows: Table, operation: str, preset: str) -> Comparison:
+    means = _means(rows, operation)
+    medians = {share: delay(rows, operation, churn=share) for share in means}
+    slower = max(means[share] / means[0] - 1 for share in means if 0 < share <= FLAT_TO)
     return Comparison(
-        what=what,
-        ours=(
-            f"{joined(delays)} hops, median; "
-            f"{joined({share: one for (share,), one in means.items()})} hops, mean"
-        ),
+        what=f"{operation} by churn in %, {preset}",
+        ours=f"{joined(means)} hops, mean; {joined(medians)} hops, median",
         paper="unaffected until about 60 %",
-        verdict=judged(agrees=flat, better=not slower),
-        why="" if flat else (WHY_SLOWER if slower else WHY_FASTER),
+        verdict=judged(agrees=slower <= FLAT),
+        why="" if slower <= FLAT else _why_slower(rows),
         bar=BAR,
-        met=flat,
+        met=slower <= FLAT,
     )
 
 
-WHY_SLOWER = (
-    "A member that crashed is replaced at the end of the epoch, or when f are gone: until then quorums of a "
-    "group that lost a near member reach to one from anywhere. And fewer living nodes are farther apart. The "
-    "mean if all members lived, below, has only the second. How much it is depends on crashes per epoch, of "
-    "which the paper says nothing."
-)
-WHY_FASTER = "Groups that move because members are gone are made of others, who happen to be nearer."
+def _why_slower(rows: Table) -> str:
+    lived = _means(rows, LIVED)
+    farther = max(lived[share] / lived[0] - 1 for share in lived if 0 < share <= FLAT_TO)
+    return (
+        "a member that crashed is replaced at the end of the epoch, or when f are gone: until then the "
+        "others do without a near one. And fewer living nodes are farther apart: quorums of which all "
+        f"members live become up to {farther:.0%} longer by that alone"
+    )
+
+
+def _lived(rows: Table, preset: str) -> Comparison:
+    return Comparison(
+        what=f"quorum if all members lived and all stations relayed, by churn in %, {preset}",
+        ours=f"{joined(_means(rows, LIVED))} hops, mean",
+        verdict=Verdict.OURS,
+    )
+
+
+def _served(rows: Table, preset: str) -> Comparison:
+    served = rows.where(operation="served").summary(("churn",), "share")
+    return Comparison(
+        what=f"share of the time that groups are served, by churn in %, {preset}",
+        ours=", ".join(f"{share}: {100 * one:.1f} %" for (share,), one in served.items()),
+        verdict=Verdict.OURS,
+    )
+
+
+def _counts(rows: Table, preset: str) -> Comparison:
+    """A delay is that of what came to its end: so it matters how much did."""
+    told = []
+    for operation in OPERATIONS:
+        counts = rows.where(operation=operation).summary(("churn",), "count", sum)
+        told.append(f"{operation} {', '.join(f'{share}: {int(one)}' for (share,), one in counts.items())}")
+    return Comparison(
+        what=f"how many there were, by churn in %, {preset}",
+        ours="; ".join(told),
+        verdict=Verdict.OURS,
+        why="elections without churn are those of leaders that were crashed on purpose, one of each group",
+    )
 
 
 def draw(table: Table) -> Figure:
-    return panels(table, lambda rows: rows.curves("preset", "churn", "median"), x="nodes that come or go, %")
+    def curves(rows: Table) -> dict[str, dict[int, float]]:
+        return {
+            preset: {
+                share: mean_delay(rows, preset=preset, churn=share)
+                for share in sorted(rows.distinct("churn"))
+            }
+            for preset in presets_of(rows)
+        }
+
+    return panels(table, curves, x="nodes that come or go, %", y="mean delay, hops")
 
 
-CAMPAIGN = Campaign("churn-in-groups", cases, run)
+CAMPAIGN = Campaign("churn-in-groups", cases, run, lambda case: 0.045 * case["devices"])
 EXPERIMENT = Experiment(
     id="P13",
     title="Operations inside groups, under churn",
@@ -127,7 +148,9 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         "Measured as P11, while each chosen node crashes or joins once at a uniform time; elections are "
-        "those that crashes of leaders cause. A delay is that of an operation that came to its end: how "
-        "long groups were served at all is told beside it. The quick scale has 100 devices."
+        "those that crashes of leaders cause. Routines touch devices that no churn takes away. A delay is "
+        "that of an operation that came to its end: how many did, and how long groups were served, is told "
+        "beside it. How long nodes come and go the paper does not say: here 20 epochs with `paper`, 6 with "
+        "`default`; the quick scale has 10 and 1.5, and 100 devices."
     ),
 )
