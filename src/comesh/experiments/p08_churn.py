@@ -19,7 +19,7 @@ from comesh.experiments.table import Row, Table
 from comesh.experiments.verdicts import with_lost
 from comesh.sim.topology import Shape, make_topology
 
-SIZES = (50, 100, 250, 500, 750)
+SIZES = (50, 250, 750)
 QUICK_SIZES = (50, 250)
 CHURNS = (0.0, MOST_CHURN)
 MOST_INCREASE = 1.25
