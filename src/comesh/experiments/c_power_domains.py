@@ -1,49 +1,27 @@
 """C: a power domain goes out while the mesh works, with and without the rule on power domains.
 
-Nodes stand in power domains by place: neighbours share one. In the middle of an epoch that domain goes out
-that takes most: the most groups' majorities, or where none, the most seats. Two epochs later its power comes
-back. Meanwhile routines fire, each alone. Counted are groups that lost their majority, for how long nobody
-could serve them, and the firings that came to an end before the power was back.
+Nodes stand in power domains by place: neighbours share one. What an outage is and what is counted of it:
+measures/outages.py.
 
-Rules:
-- only firings count whose devices all have power: a device at the place of a dark node is dark, whatever
-  groups do;
-- times are ours, in seconds, with both presets: an outage, the patience of drivers and the wait after a power
-  loss do not shrink with the time of a hop. The preset `paper` decides the rest: locks one by one, in the
-  order of devices, timeouts that are fixed. The rule is on and off with each.
+Times are ours, in seconds, with both presets: an outage, the patience of drivers and the wait after a power
+loss do not shrink with the time of a hop. The preset `paper` decides the rest: locks one by one, in the order
+of devices, timeouts that are fixed. The rule is on and off with each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.program import RoutineProgram
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict, judged
-from comesh.experiments.measures.outages import in_power_domains
+from comesh.experiments.measures.outages import OUTAGE_S, ROUTINES, WINDOW_S, in_power_domains, power_outage
 from comesh.experiments.measures.presets import PRESETS, F, setup
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Row, Table
-from comesh.sim.faults import PowerBack, PowerLoss, Schedule
-from comesh.sim.group_watch import GroupWatch, LiveGroups, Span
-from comesh.sim.injection import inject
-from comesh.sim.protocol_watch import ProtocolWatch, TracedRun
-from comesh.sim.simulation import Simulation
-from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.workloads import Timing, Workload, paper_workload
-from comesh.sim.world_settings import WorldSettings
+from comesh.sim.topology import Shape, make_topology
 
 TIMES: dict[str, Any] = {"hop": "10ms", "epoch": "60s", "lease": "1s"}
 """Of a deployment that says nothing, with both presets."""
-OUT_S = 90
-"""When the domain goes out: in the middle of the second epoch."""
-OUTAGE_S = 120
-AFTER_S = 60
-"""Looked at afterwards: longer than a group waits that lost its majority to a power loss."""
-ROUTINES = 30
-WINDOW_S = OUTAGE_S // ROUTINES
-"""Each firing has one for itself."""
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
@@ -67,113 +45,12 @@ def run(case: Parameters) -> list[Row]:
     topology = make_topology(Shape.GRID, devices=case["devices"], seed=seed)
     topology = in_power_domains(topology, case["domains"])
     made = setup(case["preset"], seed=seed, selection={"power_domain_rule": case["rule"]}, **TIMES)
-    work = paper_workload(
-        topology,
-        made.selection,
-        made.protocol,
-        routines=ROUTINES,
-        seed=seed,
-        timing=Timing(first_ms=OUT_S * 1000.0, window_ms=WINDOW_S * 1000.0),
-    )
-    simulation = Simulation(
-        topology,
-        seed=seed,
-        settings=WorldSettings(radio=made.radio),
-        program=work.program,
-        devices=work.devices,
-        joined=True,
-    )
-    return [_outage(simulation, topology, work)]
+    return [power_outage(topology, made, seed=seed)]
 
 
-def _outage(simulation: Simulation, topology: Topology, work: Workload) -> Row:
-    world, plan = simulation.world, work.program.plan
-    groups = LiveGroups(world, plan)
-    watch = GroupWatch(world, groups)
-    protocol = ProtocolWatch(world, plan.genesis, follow=work.program.routines)
-    simulation.run(seconds=OUT_S)
-    groups.look()
-    hits = hits_of(groups.members, topology.power_domains)
-    worst = max(hits, key=lambda domain: hits[domain])
-    out_ms, back_ms = OUT_S * 1000.0, (OUT_S + OUTAGE_S) * 1000.0
-    inject(world, Schedule((PowerLoss(at_ms=out_ms, domain=worst), PowerBack(at_ms=back_ms, domain=worst))))
-    simulation.run(seconds=OUTAGE_S + AFTER_S, progress=lambda _: watch.look())
-    told = protocol.report(None)
-    weak, unserved = watch.without_majority() or {}, watch.unserved() or {}
-    down_s = {group: seconds_of((*weak[group], *unserved[group])) for group in weak}
-    lost = [group for group, spans in weak.items() if spans]
-    lit = _lit(work.program.routines, _dark(topology, topology.power_domains[worst]))
-    return {
-        "groups": len(weak),
-        "nodes_out": len(topology.power_domains[worst]),
-        "would_lose": sum(hit.groups for hit in hits.values()) / (len(hits) * len(weak)),
-        "lost_majority": len(lost),
-        "lossy": sum(one.lossy for one in told.groups),
-        "down_s": sum(down_s.values()) / len(down_s),
-        "longest_down_s": max(down_s.values()),
-        "longest_down_with_majority_s": max(
-            (seconds for group, seconds in down_s.items() if group not in lost), default=0
-        ),
-        "firings": len(lit),
-        "ended": len(_ended(told.traces, lit, before_ms=back_ms)),
-    }
-
-
-class Hit(NamedTuple):
-    """What the loss of one domain would take."""
-
-    groups: int
-    """That would keep no majority."""
-    seats: int
-
-
-def hits_of(
-    members: Mapping[GroupId, Sequence[NodeId]], domains: Mapping[str, Sequence[NodeId]]
-) -> dict[str, Hit]:
-    found = {}
-    for domain, nodes in domains.items():
-        taken = [(len(set(one) & set(nodes)), len(one)) for one in members.values()]
-        found[domain] = Hit(sum(2 * (size - gone) <= size for gone, size in taken), sum(n for n, _ in taken))
-    return found
-
-
-def seconds_of(spans: Sequence[Span]) -> int:
-    """How many seconds these cover together, until the end of the run."""
-    end_s = OUT_S + OUTAGE_S + AFTER_S
-    return len(
-        {
-            second
-            for span in spans
-            for second in range(round(span.from_s), end_s if span.to_s is None else round(span.to_s))
-        }
-    )
-
-
-def _dark(topology: Topology, nodes: Sequence[NodeId]) -> set[DeviceId]:
-    """Devices at the places of these nodes."""
-    stations = {topology.nodes[node] for node in nodes}
-    return {device for device, station in topology.devices.items() if station in stations}
-
-
-def _lit(routines: Mapping[RoutineId, RoutineProgram], dark: set[DeviceId]) -> set[RoutineId]:
-    """Routines all of whose devices have power."""
-    found = set()
-    for name, routine in routines.items():
-        read = {DeviceId(device) for device, _ in routine.when.reads} if routine.when is not None else set()
-        if not (read | routine.commands) & dark:
-            found.add(name)
-    return found
-
-
-def _ended(traces: Sequence[TracedRun], wanted: set[RoutineId], *, before_ms: float) -> set[RoutineId]:
-    return {
-        one.routine
-        for one in traces
-        if one.routine in wanted and one.outcome == "finished" and one.lines[-1].at_ms < before_ms
-    }
-
-
-# -- what is told of it ------------------------------------------------------------------------------------
+def about_s(case: Parameters) -> float:
+    """Measured with 100 and 250 devices."""
+    return float(case["devices"]) / 50
 
 
 def compare(table: Table) -> list[Comparison]:
@@ -255,7 +132,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("power-domains", cases, run)
+CAMPAIGN = Campaign("power-domains", cases, run, about_s)
 EXPERIMENT = Experiment(
     id="C",
     title="A power domain goes out",
@@ -265,10 +142,10 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         f"Grids, 40 % of the devices nodes, f = {F}, the whole protocol simulated. The worst domain goes out "
-        f"for {OUTAGE_S} s, {ROUTINES} routines fire meanwhile. Served by nobody: without a leader, or with "
-        "one that has no majority. A group that lost its majority to a power loss waits on after the power "
-        "is back, until nothing that was sent before can still land. A signal lasts "
-        f"{WINDOW_S / 4:g} s: one that comes and goes while a new leader is elected is seen by nobody, so a "
-        "firing in the first seconds of the outage can be missing with the rule as well."
+        f"for {OUTAGE_S} s, {ROUTINES} routines fire meanwhile. Groups are those with a cluster. Served by "
+        "nobody: without a leader, or with one that has no majority. A group that lost its majority to a "
+        "power loss waits on after the power is back, until nothing that was sent before can still land. A "
+        f"signal lasts {WINDOW_S / 4:g} s: one that comes and goes while a new leader is elected is seen by "
+        "nobody, so a firing in the first seconds of the outage can be missing with the rule as well."
     ),
 )
