@@ -15,7 +15,7 @@ from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Parameters, Scale
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
-from comesh.experiments.store import Outcome, Store
+from comesh.experiments.store import Outcome, Store, measures_of, used_by
 from comesh.experiments.table import Table, percentile
 
 TOY = toy_experiment.EXPERIMENT
@@ -67,6 +67,55 @@ def test_results_of_other_code_do_not_count(tmp_path: Path) -> None:
     with Store(tmp_path / "cases", TOY.campaign) as store:
         assert store.dropped == 4
         assert store.get({"number": 1, "seed": 1}) is None
+
+
+SOURCE = """
+from comesh.experiments.measures.churn import drawn
+FLAT = 0.25
+SHARE: float = 0.4
+def run(case):
+    return helper(case)
+def helper(case):
+    return [{"crash": len(drawn(case["nodes"], SHARE, 1).crash)}]
+def compare(table):
+    return FLAT
+"""
+
+
+def test_results_depend_on_what_run_uses_and_not_on_how_they_are_told(tmp_path: Path) -> None:
+    module = tmp_path / "some_campaign.py"
+
+    def used(source: str) -> list[str]:
+        module.write_text(source)
+        return used_by("run", module)
+
+    before = used(SOURCE)
+    assert used(SOURCE.replace("0.25", "0.5")) == before
+    assert used(SOURCE.replace("return FLAT", "return -FLAT")) == before
+    assert used(SOURCE.replace("0.4", "0.5")) != before
+    assert used(SOURCE.replace('"crash"', '"crashed"')) != before
+
+
+def test_results_depend_on_the_measures_that_are_imported_and_what_these_import(tmp_path: Path) -> None:
+    module = tmp_path / "some_campaign.py"
+    module.write_text(SOURCE)
+    assert {path.name for path in measures_of(module)} == {"churn.py"}
+    module.write_text("from comesh.experiments.measures.group_churn import under_churn")
+    assert {"group_churn.py", "churn.py", "mesh.py", "table.py"} <= {one.name for one in measures_of(module)}
+    assert all(path.exists() for path in measures_of(module))
+
+
+def test_long_cases_begin_first(tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    class Noting(Progress):
+        def done(self, campaign: object, outcome: Outcome) -> None:
+            begun.append(outcome.parameters["number"])
+
+    campaign = msgspec.structs.replace(TOY.campaign, about_s=lambda case: float(case["number"]))
+    slow = msgspec.structs.replace(TOY, campaign=campaign)
+    reproduce([slow], Scale.QUICK, tmp_path, Processes(1), progress=Noting())
+    assert begun == [3, 2, 1, 0]
 
 
 def test_an_error_in_a_case_is_told_and_tried_again(tmp_path: Path) -> None:
