@@ -6,7 +6,7 @@ import pytest
 
 from comesh.core.ids import GroupId, NodeId
 from comesh.experiments.c_power_domains import compare, run
-from comesh.experiments.measures.outages import OUTAGE_S, Hit, hits_of, seconds_of
+from comesh.experiments.measures.power_outages import OUTAGE_S, Hit, hits_of, seconds_of
 from comesh.experiments.table import Row, Table
 from comesh.sim.group_watch import Span
 

@@ -14,7 +14,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict, judged
-from comesh.experiments.measures.outages import OUTAGE_S, ROUTINES, WINDOW_S, in_power_domains, power_outage
+from comesh.experiments.measures.outages import in_power_domains
+from comesh.experiments.measures.power_outages import OUTAGE_S, ROUTINES, WINDOW_S, power_outage
 from comesh.experiments.measures.presets import PRESETS, F, setup
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Row, Table
