@@ -1,8 +1,9 @@
 """The campaign of P14, P15 and P16: trials of the paper's 11-node deployment, real and simulated ones.
 
 Real trials run several at once, which shares the processors: the longest first, so that few are left at the
-end, and simulated ones after them. A hub's rate is the same at all times: its trials are short. The first ten seconds of all are
-dropped. Leaders are killed (kill -9) at the end of every trial of a mesh, when all else is measured.
+end, and simulated ones after them. A hub's rate is the same at all times: its trials are short. The first ten
+seconds of all are dropped. Leaders are killed (kill -9) at the end of every trial of a mesh, when all else is
+measured.
 
 In full, trials last as long as the paper's, those of ten routines ten epochs, which is longer. Quick, real
 ones see one epoch, simulated ones four.
