@@ -39,7 +39,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
     for preset in PRESETS:
         ways = [way for way in WAYS if preset is Preset.DEFAULT or WAYS[way][1] != LONG]
         for way in ways:
-            for seed in range(1, 11 if full else 2):
+            for seed in range(1, 6 if full else 2):
                 yield {
                     "preset": str(preset),
                     "way": way,

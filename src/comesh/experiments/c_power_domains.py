@@ -27,7 +27,7 @@ TIMES: dict[str, Any] = {"hop": "10ms", "epoch": "60s", "lease": "1s"}
 
 def cases(scale: Scale) -> Iterator[Parameters]:
     full = scale is Scale.FULL
-    devices, domain_counts, seeds = (250, (5, 10, 20), 10) if full else (100, (4, 8), 3)
+    devices, domain_counts, seeds = (250, (5, 10, 20), 5) if full else (100, (4, 8), 3)
     for preset in PRESETS:
         for domains in domain_counts:
             for rule in (True, False):

@@ -29,7 +29,7 @@ WORK: Parameters = {"routines": 10, "every_s": 20, "after_s": 40}
 def cases(scale: Scale) -> Iterator[Parameters]:
     full = scale is Scale.FULL
     for preset in PRESETS:
-        for seed in range(1, 11 if full else 2):
+        for seed in range(1, 6 if full else 2):
             mesh: Parameters = {"preset": preset, "devices": DEVICES if full else 100, "seed": seed, **WORK}
             for loss in LOSSES if full or preset is Preset.DEFAULT else LOSSES[::3]:
                 yield {**mesh, "loss": loss, "cut_s": 0}

@@ -47,7 +47,7 @@ MEASURED = {
 def cases(scale: Scale) -> Iterator[Parameters]:
     full = scale is Scale.FULL
     size = {"devices": 250, "seconds": 30.0} if full else {"devices": 100, "seconds": 18.0}
-    for seed in range(1, 11 if full else 2):
+    for seed in range(1, 6 if full else 2):
         for variant in VARIANTS:
             yield {"preset": Preset.PAPER, "variant": variant, "by": "variant", "seed": seed, **size}
         for preset in PRESETS:
