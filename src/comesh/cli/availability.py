@@ -83,6 +83,10 @@ def availability(
         fail(f"--members {members}: expected {' or '.join(_POLICIES)}")
     if power_domains and not monte_carlo:
         fail("--power-domains are drawn: say how often, such as --monte-carlo 2000")
+    if (topology is not Shape.GRID or members != _POLICIES[0]) and not monte_carlo:
+        fail(
+            "--topology and --members are of a mesh that is drawn over: say how often, as --monte-carlo 2000"
+        )
     if power_domains > smart:
         fail(f"--power-domains {power_domains}: there are only {number(smart, 'node')}")
     if smart * monte_carlo > _MOST_DRAWN:

@@ -37,6 +37,17 @@ def reproduce(
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Of the Dask cluster, such as tcp://10.0.0.5:8786.")
     ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin",
+            metavar="FILE|MODULE",
+            help="A Python file or module with policies or an experiment of your own; may be given again.",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again what was measured before, and forget that.")
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -56,7 +67,9 @@ def reproduce(
     except ModuleNotFoundError as missing:
         extra = EXTRA.get(missing.name or "", "sim")
         fail(f"{missing.name} is not installed: pip install 'comesh[{extra}]'")
+    plugins = reproducing.loaded(plugin or [])
     if listed:
         reproducing.tell_list(json=json)
         return
-    reproducing.run(which or ["all"], full=full, to=to, jobs=jobs, scheduler=scheduler, json=json)
+    asked = reproducing.Asked(which or ["all"], full, to, plugins, fresh)
+    reproducing.run(asked, jobs=jobs, scheduler=scheduler, json=json)

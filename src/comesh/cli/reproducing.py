@@ -1,10 +1,13 @@
 """What `comesh reproduce` does once all that it needs is there: runs, shows how far it is, tells the end."""
 
 import datetime
+import math
 import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
 
 import typer
 from rich.progress import (
@@ -18,11 +21,12 @@ from rich.text import Text
 
 from comesh import __version__
 from comesh.cli.terminal import Exit, err, fail, number, out, print_json
+from comesh.deployment.plugins import PluginError
 from comesh.deployment.problems import did_you_mean
 from comesh.experiments import report, reproduction
 from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
-from comesh.experiments.catalogue import MODULES, experiment
+from comesh.experiments.catalogue import MODULES, add_plugin, experiment, names
 from comesh.experiments.section import Made
 from comesh.experiments.store import Outcome
 
@@ -32,7 +36,7 @@ COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "y
 
 
 def tell_list(*, json: bool) -> None:
-    found = [experiment(name) for name in MODULES]
+    found = [experiment(name) for name in names()]
     if json:
         print_json([{"id": one.id, "title": one.title, "paper": one.paper} for one in found])
         return
@@ -40,22 +44,47 @@ def tell_list(*, json: bool) -> None:
         out.print(f"{one.id:4} {one.title}")
 
 
-def run(which: Sequence[str], *, full: bool, to: Path, jobs: int, scheduler: str | None, json: bool) -> None:
+class Asked(NamedTuple):
+    which: Sequence[str]
+    full: bool
+    to: Path
+    plugins: tuple[str, ...]
+    fresh: bool
+
+
+def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
+    """Their names, files with their whole path: other processes load them, too."""
+    found = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in plugins)
+    try:
+        for name in found:
+            add_plugin(name)
+    except PluginError as wrong:
+        fail(str(wrong))
+    return found
+
+
+def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
+    which, to, plugins = asked.which, asked.to, asked.plugins
     experiments = _chosen(which)
-    scale = Scale.FULL if full else Scale.QUICK
-    backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
+    scale = Scale.FULL if asked.full else Scale.QUICK
+    backend = Processes(jobs, plugins) if scheduler is None else Cluster(scheduler, plugins)
+    if to.exists() and not to.is_dir():
+        fail(f"--out {to}: this is not a directory")
     try:
         to.mkdir(parents=True, exist_ok=True)
+        if asked.fresh:
+            for one in experiments:
+                (to / "cases" / f"{one.campaign.name}.jsonl").unlink(missing_ok=True)
         with _Shown(experiments, scale) as shown:
             results = reproduction.reproduce(
                 experiments, scale, to, backend, progress=shown, finished=lambda one: _tell(one, json=json)
             )
-        made = Made(command=_command(which, scale), scale=scale, version=__version__, day=str(_today()))
+        made = Made(command=_command(asked, scale), scale=scale, version=__version__, day=str(_today()))
         sections = report.write(results, to, made)
     except OSError as wrong:
         where = wrong.filename or scheduler or to
         fail(f"{where}: {wrong.strerror or wrong}")
-    good = all(result.is_good for result in results)
+    good = all(result.is_good for result in results) and not any(one.failed for one in sections)
     if json:
         print_json(
             {
@@ -75,21 +104,22 @@ def run(which: Sequence[str], *, full: bool, to: Path, jobs: int, scheduler: str
 
 
 def _chosen(which: Sequence[str]) -> list[Experiment]:
-    names: list[str] = []
+    chosen: list[str] = []
     for word in which:
         name = word.upper()
         if name == "ALL":
-            names += MODULES
-        elif name in MODULES:
-            names.append(name)
+            chosen += MODULES
+        elif name in names():
+            chosen.append(name)
         else:
-            known = did_you_mean(name, list(MODULES)) or f"there are {', '.join(MODULES)}, and all"
+            known = did_you_mean(name, names()) or f"there are {', '.join(names())}, and all"
             fail(f"there is no experiment {word}; {known}")
-    return [experiment(name) for name in dict.fromkeys(names)]
+    return [experiment(name) for name in dict.fromkeys(chosen)]
 
 
-def _command(which: Sequence[str], scale: Scale) -> str:
-    return shlex.join(["comesh", "reproduce", *which, f"--{scale}"])
+def _command(asked: Asked, scale: Scale) -> str:
+    plugins = [word for name in asked.plugins for word in ("--plugin", Path(name).name)]
+    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *plugins])
 
 
 def _today() -> datetime.date:
@@ -104,7 +134,7 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
     for compared in result.comparisons:
         out.print(_line(compared))
     for failed in result.failed[:3]:
-        out.print(Text(f"  failed: {failed.parameters}\n{failed.error}", style="red"))
+        out.print(Text(f"  failed: {failed.short}\n{failed.error}", style="red"))
     if len(result.failed) > 3:
         out.print(f"  and {number(len(result.failed) - 3, 'more case')} failed")
 
@@ -144,11 +174,18 @@ class _Shown(reproduction.Progress):
         self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
         self._bar.stop()
+        if kind is KeyboardInterrupt:
+            done = number(self._total - self._left, "case")
+            err.print(f"stopped: {done} of {self._total} kept; the same command goes on from there")
 
     def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
         self._left -= len(had)
+        if had:
+            err.print(f"{campaign.name}: {number(len(had), 'case')} measured before")
         self._left_s -= sum(map(campaign.about_s, had))
         self._bar.update(self._task, description=campaign.name, advance=len(had))
 
@@ -162,8 +199,8 @@ class _Shown(reproduction.Progress):
         self._measured_s += about_s
         now_s = time.monotonic()
         left_min = (now_s - self._began_s) / self._measured_s * self._left_s / 60
-        left = f"about {left_min:.0f} min left"
+        left = f"about {max(1, math.ceil(left_min))} min left"
         self._bar.update(self._task, advance=1, left=left)
         if not err.is_terminal and now_s - self._told_s >= PLAIN_S:
             self._told_s = now_s
-            err.print(f"{campaign.name}: {self._total - self._left} of {self._total} cases, {left}")
+            err.print(f"{campaign.name}: {self._total - self._left} of {self._total} cases in all, {left}")

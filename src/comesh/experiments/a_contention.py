@@ -13,7 +13,7 @@ from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parame
 from comesh.experiments.measures.contention import contend
 from comesh.experiments.measures.firings import timed
 from comesh.experiments.measures.presets import PRESETS
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
@@ -96,7 +96,7 @@ def draw(table: Table) -> Figure:
     figure, axes = new_figure(len(presets), len(shown), width=3.6)
     for row, preset in enumerate(presets):
         for column, (name, label) in enumerate(shown.items()):
-            lines(axes[row][column], table.where(preset=preset).curves("way", "overlap", name))
+            means(axes[row][column], table.where(preset=preset), "way", "overlap", name)
             finish(axes[row][column], x="overlap", y=label, title=preset, legend=not row and not column)
     return figure
 

@@ -13,8 +13,9 @@ from typing import Protocol
 from joblib import Parallel, delayed
 
 from comesh.experiments.campaign import Parameters
-from comesh.experiments.catalogue import experiment
+from comesh.experiments.catalogue import add_plugin, experiment
 from comesh.experiments.store import Outcome
+from comesh.experiments.table import Row
 
 MOST_TRACE = 2000
 """Characters that are kept of what went wrong in a case."""
@@ -26,42 +27,56 @@ class Backend(Protocol):
         ...
 
 
-def run_case(name: str, code: str, parameters: Parameters) -> Outcome:
-    """One case, wherever this is called."""
+def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, ...] = ()) -> Outcome:
+    """One case, wherever this is called. plugins: what has to be loaded there first."""
     began_s = time.monotonic()
     try:
+        for plugin in plugins:
+            add_plugin(plugin)
         rows = experiment(name).campaign.run(dict(parameters))
+        _check(rows, parameters)
     except Exception:
         wrong = traceback.format_exc()[-MOST_TRACE:]
         return Outcome(code=code, parameters=parameters, error=wrong, took_s=time.monotonic() - began_s)
     return Outcome(code=code, parameters=parameters, rows=rows, took_s=time.monotonic() - began_s)
 
 
+def _check(rows: list[Row], parameters: Parameters) -> None:
+    """Both come into one line of a table."""
+    for row in rows:
+        for column, value in row.items():
+            if column in parameters and parameters[column] != value:
+                raise ValueError(f"a row has another {column!r} than the parameters of its case")
+
+
 class Processes:
     """So many processes on this machine; one: this process."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, plugins: tuple[str, ...] = ()) -> None:
         self._jobs = jobs
+        self._plugins = plugins
 
     def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
         if self._jobs == 1:
             for case in cases:
-                yield run_case(name, code, case)
+                yield run_case(name, code, case, self._plugins)
             return
         parallel = Parallel(n_jobs=self._jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(run_case)(name, code, case) for case in cases)
+        yield from parallel(delayed(run_case)(name, code, case, self._plugins) for case in cases)
 
 
 class Cluster:
-    """The workers of a Dask cluster; they need this version of CoMesh installed."""
+    """The workers of a Dask cluster; they need this version of CoMesh installed, and plug-ins at the same
+    paths."""
 
-    def __init__(self, scheduler: str) -> None:
+    def __init__(self, scheduler: str, plugins: tuple[str, ...] = ()) -> None:
         self._scheduler = scheduler
+        self._plugins = plugins
 
     def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
         dask = import_module("distributed")
         with dask.Client(self._scheduler, set_as_default=False) as client:
-            futures = [client.submit(run_case, name, code, case, pure=False) for case in cases]
+            futures = [client.submit(run_case, name, code, case, self._plugins, pure=False) for case in cases]
             for future in dask.as_completed(futures, loop=client.loop):
                 yield future.result()
                 future.release()

@@ -1,8 +1,12 @@
-"""All experiments, in the order of the paper, then ours; each is loaded when it is asked for."""
+"""All experiments, in the order of the paper, then ours; each is loaded when it is asked for. Plug-ins bring
+more: a module whose EXPERIMENT is one."""
 
+import sys
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
+from comesh.deployment.plugins import PluginError, load_plugin
 from comesh.experiments.campaign import Experiment
 
 MODULES = {
@@ -33,8 +37,39 @@ MODULES = {
 """By id: the module that has EXPERIMENT."""
 
 
+_added: dict[str, Experiment] = {}
+_plugins: dict[str, Path] = {}
+"""By name as it was given: the file."""
+
+
+def names() -> list[str]:
+    return [*MODULES, *_added]
+
+
+def plugin_files() -> list[Path]:
+    """What own experiments may depend on besides their own module."""
+    return list(_plugins.values())
+
+
 @cache
+def add_plugin(name: str) -> None:
+    """The file or the name of a module, with policies, an experiment or both. PluginError: it is no good."""
+    load_plugin(name)
+    module = sys.modules[f"comesh_plugin_{Path(name).stem}" if name.endswith(".py") else name]
+    _plugins[name] = Path(str(module.__file__))
+    found = getattr(module, "EXPERIMENT", None)
+    if isinstance(found, Experiment):
+        if found.id in names() or found.id != found.id.upper():
+            raise PluginError(f"plugin {name}: an id is in capitals and new, and {found.id!r} is not")
+        _added[found.id] = found
+
+
 def experiment(name: str) -> Experiment:
     """KeyError: there is none of that id."""
+    return _added[name] if name in _added else _built_in(name)
+
+
+@cache
+def _built_in(name: str) -> Experiment:
     found: Experiment = import_module(f"comesh.experiments.{MODULES[name]}").EXPERIMENT
     return found

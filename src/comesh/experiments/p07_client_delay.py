@@ -24,7 +24,7 @@ from comesh.experiments.campaign import (
 )
 from comesh.experiments.measures.firings import mean_apart, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
 from comesh.experiments.verdicts import by_devices, growth, mean_ratio, most_growth, slow_runs, with_lost
 from comesh.sim.topology import Shape, make_topology
@@ -179,15 +179,17 @@ def _polling(preset: str, table: Table) -> Comparison:
     )
 
 
+def _name(strategy: str) -> str:
+    return NAMES[Strategy[strategy.upper()]]
+
+
 def draw(table: Table) -> Figure:
     presets = table.distinct("preset")
     figure, axes = new_figure(len(presets), len(SHAPES), width=3.9)
     for row, preset in enumerate(presets):
         for column, shape in enumerate(SHAPES):
             here = with_lost(table.where(preset=preset, topology=str(shape)))
-            curves = here.curves("strategy", "devices", "client_hops")
-            named = {NAMES[Strategy[name.upper()]]: curve for name, curve in curves.items()}
-            lines(axes[row][column], named)
+            means(axes[row][column], here, "strategy", "devices", "client_hops", called=_name)
             finish(axes[row][column], x="devices", y="client delay (hops)", title=f"{shape}, {preset}")
     return figure
 

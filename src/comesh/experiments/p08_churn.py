@@ -14,7 +14,7 @@ from comesh.core.strategies import Strategy
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict, judged
 from comesh.experiments.measures.firings import MOST_CHURN, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
 from comesh.experiments.verdicts import with_lost
 from comesh.sim.topology import Shape, make_topology
@@ -178,13 +178,17 @@ def _lost(preset: str, pairs: Pairs) -> Comparison:
     )
 
 
+def _churn(share: str) -> str:
+    return f"churn {float(share):.0%}"
+
+
 def draw(table: Table) -> Figure:
     presets = table.distinct("preset")
     figure, axes = new_figure(len(presets), 2)
     for row, preset in enumerate(presets):
         for column, what in enumerate(("client", "sync")):
-            curves = with_lost(table.where(preset=preset)).curves("churn", "devices", f"{what}_hops")
-            lines(axes[row][column], {f"churn {float(name):.0%}": curve for name, curve in curves.items()})
+            here = with_lost(table.where(preset=preset))
+            means(axes[row][column], here, "churn", "devices", f"{what}_hops", called=_churn)
             finish(axes[row][column], x="devices", y=f"{what} delay (hops)", title=f"{what} delay, {preset}")
     return figure
 

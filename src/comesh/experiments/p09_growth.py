@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from comesh.experiments.campaign import Comparison, Experiment, judged
 from comesh.experiments.p08_churn import CAMPAIGN
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.verdicts import by_devices, growth, most_growth, with_lost
 
@@ -63,7 +63,7 @@ def draw(table: Table) -> Figure:
     figure, axes = new_figure(1, len(MEASURES))
     calm = with_lost(table.where(churn=0.0))
     for at, (column, name) in enumerate(MEASURES.items()):
-        lines(axes[at], calm.curves("preset", "devices", column))
+        means(axes[at], calm, "preset", "devices", column)
         finish(axes[at], x="devices", y=f"{name} (hops)", title=name)
     return figure
 

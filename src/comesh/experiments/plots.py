@@ -1,13 +1,21 @@
 """How figures look: one style for all of them, in colours that can be told apart without colour vision."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import stdev
 from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from comesh.experiments.table import Table
+
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS: Final = "os^DvPX"
+STYLES: Final = ("-", (0, (5, 1.5)), "-.", ":")
+"""Of lines that lie on each other both are seen."""
+NORMAL_95: Final = 1.96
+"""Standard errors on either side of a mean that its 95 % interval has."""
 PAPER: Final[dict[str, Any]] = {"color": "#777777", "linestyle": "--", "marker": "x"}
 """What the paper reports, in every figure."""
 
@@ -33,12 +41,35 @@ def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int =
             [points[x] for x in ordered],
             label=name,
             color=COLOURS[number % len(COLOURS)],
+            linestyle=STYLES[number % len(STYLES)],
             marker=MARKERS[number % len(MARKERS)],
             markersize=4,
         )
 
 
-def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "paper") -> None:
+def means(axes: Axes, rows: Table, name: str, x: str, y: str, *, called: Callable[[str], str] = str) -> None:
+    """A line per value of the column `name`: the mean of y at each x, and around it its 95 % interval."""
+    lines(axes, {called(curve): points for curve, points in rows.curves(name, x, y).items()})
+    errors = rows.curves(name, x, y, standard_error)
+    for number, (curve, points) in enumerate(rows.curves(name, x, y).items()):
+        ordered = sorted(points)
+        around = [NORMAL_95 * errors[curve][at] for at in ordered]
+        axes.fill_between(
+            ordered,
+            [points[at] - wide for at, wide in zip(ordered, around, strict=True)],
+            [points[at] + wide for at, wide in zip(ordered, around, strict=True)],
+            color=COLOURS[number % len(COLOURS)],
+            alpha=0.15,
+            linewidth=0,
+        )
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean; 0 of a single value, which says nothing of it."""
+    return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "reported by the paper") -> None:
     axes.plot(sorted(points), [points[x] for x in sorted(points)], label=name, **PAPER)
 
 

@@ -37,21 +37,27 @@ def write(results: Sequence[Result], out: Path, made: Made) -> list[Section]:
 
 def _section(result: Result, out: Path) -> Section:
     experiment, table = result.experiment, result.table
-    drawn = bool(result.comparisons)
     name = experiment.campaign.name
+    failed = [one.short for one in result.failed]
+    png = b""
     if len(table):
         _write_table(table, out / "tables" / name)
+    if result.comparisons:
+        try:
+            png = _write_figure(experiment.draw(table), out / "figures" / experiment.id)
+        except Exception as wrong:  # its figure is missing, and the rest is there
+            failed.append(f"drawing: {type(wrong).__name__}: {wrong}")
     return Section(
         id=experiment.id,
         title=experiment.title,
         paper=experiment.paper,
         about=experiment.about,
-        figure=experiment.id if drawn else "",
-        png=_write_figure(experiment.draw(table), out / "figures" / experiment.id) if drawn else b"",
+        figure=experiment.id if png else "",
+        png=png,
         comparisons=result.comparisons,
         parameters=parameters_of(result),
         table=f"tables/{name}.csv",
-        failed=[f"{one.parameters}: {one.error.strip().splitlines()[-1]}" for one in result.failed],
+        failed=failed,
     )
 
 
@@ -75,7 +81,7 @@ def parameters_of(result: Result) -> str:
     told = [f"{name} {_values([case[name] for case in result.cases if name in case])}" for name in names]
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
-    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all."
+    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all, measured with code {result.code}."
 
 
 def _values(values: Sequence[Value]) -> str:

@@ -1,5 +1,6 @@
 """Runs experiments: the cases of their campaigns that have no result yet, then what is read off them all."""
 
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,15 +16,26 @@ REAL_AT_ONCE = 12
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A case that broke: an error of ours."""
+    """A case that broke, or, of no parameters, comparing them: an error of whoever wrote the experiment."""
 
     parameters: Parameters
     error: str
+
+    @property
+    def short(self) -> str:
+        """Which error it was, without the way to it."""
+        lines = self.error.strip().splitlines()
+        frames = [at for at, line in enumerate(lines) if line.startswith(" ")]
+        after = [line for line in lines[frames[0] if frames else 0 :] if not line.startswith(" ")]
+        what = after[0] if after else lines[-1]
+        return f"{self.parameters or 'comparing'}: {what}"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     table: Table
+    code: str
+    """A digest of what it was measured with."""
     cases: list[Parameters]
     comparisons: list[Comparison]
     failed: list[Failed]
@@ -99,11 +111,18 @@ def reproduce(
 def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     failed = [Failed(one.parameters, one.error) for one in outcomes if one.error]
     table = table_of(outcomes)
+    comparisons: list[Comparison] = []
+    if len(table) and not failed:
+        try:
+            comparisons = experiment.compare(table)
+        except Exception:  # one experiment that cannot tell must not take the others' results along
+            failed = [Failed({}, traceback.format_exc())]
     return Result(
         experiment=experiment,
         table=table,
+        code=outcomes[0].code if outcomes else "",
         cases=[one.parameters for one in outcomes],
-        comparisons=experiment.compare(table) if len(table) and not failed else [],
+        comparisons=comparisons,
         failed=failed,
         took_s=sum(one.took_s for one in outcomes),
     )

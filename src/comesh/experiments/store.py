@@ -3,7 +3,8 @@
 One file per campaign, one JSON line per finished case, written at once. Each line names the code that it was
 measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
 about this one, so such lines are dropped. Of the campaign's module these are `run` and what it uses, of the
-measures those that the module imports. How results are compared, drawn and told is not among them.
+measures those that the module imports. How results are compared, drawn and told is not among them. An
+experiment of somebody's own depends on the whole of its module, and on all plug-ins that were named.
 """
 
 import ast
@@ -17,6 +18,7 @@ import msgspec
 
 import comesh
 from comesh.experiments.campaign import Campaign, Parameters
+from comesh.experiments.catalogue import plugin_files
 from comesh.experiments.table import Row
 
 _MEASURED = ("core", "deployment", "drivers", "sim")
@@ -42,9 +44,11 @@ def key_of(parameters: Parameters) -> bytes:
 
 
 @cache
-def _digest(packages: tuple[str, ...], module: Path, run: str) -> str:
+def _digest(packages: tuple[str, ...], module: Path, run: str, plugins: tuple[Path, ...]) -> str:
     root = Path(comesh.__file__).parent
     sources = {path for name in packages for path in (root / name).rglob("*.py")}
+    if not module.is_relative_to(root):
+        sources |= {module, *plugins}
     digest = blake2b("\n".join(used_by(run, module)).encode(), digest_size=8)
     for path in sorted(sources | measures_of(module)):
         source = path.read_bytes()
@@ -97,7 +101,7 @@ def code_of(campaign: Campaign) -> str:
     module = inspect.getsourcefile(campaign.run)
     assert module is not None
     packages = _MEASURED_REAL if campaign.real else _MEASURED
-    return _digest(packages, Path(module), campaign.run.__name__)
+    return _digest(packages, Path(module), campaign.run.__name__, tuple(plugin_files()))
 
 
 class Store:

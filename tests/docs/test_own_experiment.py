@@ -1,0 +1,80 @@
+"""docs/reproducing.md: the experiment of one's own runs as the page says, and again when its file changed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from comesh.cli.main import app
+from comesh.experiments import catalogue
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reproducing.md").read_text()
+(CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(COMMAND,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "_added", {})
+    monkeypatch.setattr(catalogue, "_plugins", {})
+
+
+def test_the_experiment_runs_in_other_processes_and_is_kept() -> None:
+    Path("near.py").write_text(CODE)
+    words = COMMAND.split()[1:]
+    result = runner.invoke(app, [*words, "--jobs", "2"])
+    assert result.exit_code == 0, result.output
+    assert "nearer than random: met" in result.stdout
+    assert Path("reproduction/figures/NEAR.png").exists()
+    assert "comesh reproduce NEAR --quick --plugin near.py" in Path("reproduction/report.md").read_text()
+    again = runner.invoke(app, words)
+    assert "near: 12 cases measured before" in again.stderr
+    fresh = runner.invoke(app, [*words, "--fresh", "--jobs", "1"])
+    assert fresh.exit_code == 0
+    assert "measured before" not in fresh.stderr
+
+
+def test_what_its_file_says_is_measured() -> None:
+    Path("once.py").write_text(CODE.replace("NEAR", "ONCE"))
+    assert runner.invoke(app, ["reproduce", "ONCE", "--plugin", "once.py", "--jobs", "1"]).exit_code == 0
+    Path("other.py").write_text(CODE.replace("NEAR", "OTHER").replace("epochs=4", "epochs=2"))
+    words = ["reproduce", "OTHER", "--plugin", "other.py", "--jobs", "1"]
+    result = runner.invoke(app, words)
+    assert "12 results of other code left out" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        (CODE.replace("NEAR", "P1"), "an id is in capitals and new, and 'P1' is not"),
+    ],
+)
+def test_a_plugin_that_is_no_good_is_refused(code: str, says: str) -> None:
+    name = f"bad_{abs(hash(code))}.py"
+    Path(name).write_text(code)
+    result = runner.invoke(app, ["reproduce", "P1", "--plugin", name])
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_what_breaks_in_one_experiment_is_told_and_the_rest_is_there() -> None:
+    broken = CODE.replace("NEAR", "BROKEN").replace("figure, axes = new_figure()", "raise KeyError('colour')")
+    Path("broken.py").write_text(broken)
+    result = runner.invoke(app, ["reproduce", "BROKEN", "--plugin", "broken.py", "--jobs", "1"])
+    assert result.exit_code == 1
+    report = Path("reproduction/report.md").read_text()
+    assert "failed: drawing: KeyError: 'colour'" in report
+    assert "hops to a quorum" in report
+
+
+def test_a_row_that_contradicts_its_case_is_told() -> None:
+    Path("wrong.py").write_text(CODE.replace("NEAR", "WRONG").replace('[{"quorum', '[{"seed": 0, "quorum'))
+    result = runner.invoke(app, ["reproduce", "WRONG", "--plugin", "wrong.py", "--jobs", "1"])
+    assert result.exit_code == 1
+    told = Path("reproduction/report.md").read_text()
+    assert "ValueError: a row has another 'seed' than the parameters of its case" in told
