@@ -23,11 +23,16 @@ def test_both_delays_grow_less_than_fourfold(table: Table) -> None:
         assert small < large < 4 * small
 
 
-def test_it_is_held_to_that(table: Table) -> None:
-    found = compare(table)
-    assert [one.met for one in found] == [True, True]
+def as_large_as_the_paper(table: Table) -> Table:
+    return Table({**row, "devices": 750 if row["devices"] == SIZES[1] else row["devices"]} for row in table)
+
+
+def test_it_is_held_to_that_at_the_sizes_of_the_paper(table: Table) -> None:
+    assert [one.met for one in compare(table)] == [None, None]
+    large = as_large_as_the_paper(table)
+    assert [one.met for one in compare(large)] == [True, True]
     steep = Table(
-        {**row, "sync_hops": row["devices"] ** 2, "client_hops": row["devices"] ** 2} for row in table
+        {**row, "sync_hops": row["devices"] ** 2, "client_hops": row["devices"] ** 2} for row in large
     )
     assert [one.met for one in compare(steep)] == [False, False]
     assert len(draw(table).axes) == 2
@@ -37,7 +42,7 @@ def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
     lost = Table(
         {**row, "client_hops": None, "lost": 1} if row["devices"] == SIZES[1] else row for row in table
     )
-    client, sync = compare(lost)
+    client, sync = compare(as_large_as_the_paper(lost))
     assert client.met is False
     assert "6 of 12 were lost" in client.ours
     assert sync.met is True

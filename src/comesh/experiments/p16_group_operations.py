@@ -91,10 +91,10 @@ def draw(table: Table) -> Figure:
             numbers = statistics(here, operation)
             if numbers is not None:
                 places = [number + 0.27 * (one - 1) for one in range(3)]
-                axes[at].bar(places, numbers, width=0.25, color=COLOURS[:3])
+                labels = ("median", "mean", "P90") if number == 0 else ("", "", "")
+                axes[at].bar(places, numbers, width=0.25, color=COLOURS[:3], label=labels)
         axes[at].set_xticks(range(len(PAPER_S)), list(PAPER_S))
-        y = "ms: median, mean, P90" if at == 0 else ""
-        finish(axes[at], x="", y=y, title=f"{where} (paper: seconds)", legend=False)
+        finish(axes[at], x="", y="ms" if at == 0 else "", title=f"{where} (paper: seconds)", legend=at == 0)
     return figure
 
 
