@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
-from comesh.experiments import catalogue
+from comesh.deployment import plugins
+from comesh.experiments import catalogue, store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reproducing.md").read_text()
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -19,8 +20,14 @@ runner = CliRunner()
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    as_in_a_new_process(monkeypatch)
+
+
+def as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "_added", {})
     monkeypatch.setattr(catalogue, "_plugins", {})
+    plugins._load_file.cache_clear()
+    store._digest.cache_clear()
 
 
 def test_the_experiment_runs_in_other_processes_and_is_kept() -> None:
@@ -38,20 +45,32 @@ def test_the_experiment_runs_in_other_processes_and_is_kept() -> None:
     assert "measured before" not in fresh.stderr
 
 
-def test_what_its_file_says_is_measured() -> None:
+def test_what_its_file_says_is_measured_again_when_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["reproduce", "ONCE", "--plugin", "once.py", "--jobs", "1"]
     Path("once.py").write_text(CODE.replace("NEAR", "ONCE"))
-    assert runner.invoke(app, ["reproduce", "ONCE", "--plugin", "once.py", "--jobs", "1"]).exit_code == 0
-    Path("other.py").write_text(CODE.replace("NEAR", "OTHER").replace("epochs=4", "epochs=2"))
-    words = ["reproduce", "OTHER", "--plugin", "other.py", "--jobs", "1"]
-    result = runner.invoke(app, words)
-    assert "12 results of other code left out" in result.stderr
+    assert runner.invoke(app, words).exit_code == 0
+    as_in_a_new_process(monkeypatch)
+    Path("once.py").write_text(CODE.replace("NEAR", "ONCE").replace("epochs=4", "epochs=2"))
+    assert "12 results of other code left out" in runner.invoke(app, words).stderr
+    as_in_a_new_process(monkeypatch)
+    Path("once.py").write_text(CODE.replace("NEAR", "ONCE"))
+    assert "12 cases measured before" in runner.invoke(app, words).stderr, "that code is back"
+
+
+def test_all_has_it_too() -> None:
+    Path("near.py").write_text(CODE)
+    result = runner.invoke(app, ["reproduce", "--list", "--plugin", "near.py"])
+    assert result.stdout.splitlines()[-1].split()[0] == "NEAR"
 
 
 @pytest.mark.parametrize(
     ("code", "says"),
     [
         ("import nothing_of_that_name", "ModuleNotFoundError"),
-        (CODE.replace("NEAR", "P1"), "an id is in capitals and new, and 'P1' is not"),
+        (CODE.replace("NEAR", "P1"), "an experiment's id is in capitals and new, and 'P1' is not"),
+        (CODE.replace('"near"', '"client-delay"'), "name is in small letters and new, and 'client-delay'"),
+        (CODE.replace("range(1, 4)", "range(1, 0)"), "there is no case at the scale quick"),
+        (CODE.replace("POLICIES:", "POLICY:"), "its cases: NameError"),
     ],
 )
 def test_a_plugin_that_is_no_good_is_refused(code: str, says: str) -> None:
@@ -72,9 +91,17 @@ def test_what_breaks_in_one_experiment_is_told_and_the_rest_is_there() -> None:
     assert "hops to a quorum" in report
 
 
-def test_a_row_that_contradicts_its_case_is_told() -> None:
-    Path("wrong.py").write_text(CODE.replace("NEAR", "WRONG").replace('[{"quorum', '[{"seed": 0, "quorum'))
+@pytest.mark.parametrize(
+    ("measured", "says"),
+    [
+        ('"seed": 0', "ValueError: a row has another 'seed' than the parameters of its case"),
+        ('"deviation": float("nan")', "ValueError: a row has no number as its 'deviation'"),
+        ('"policy": POLICIES.count', "TypeError"),
+    ],
+)
+def test_a_row_that_cannot_be_kept_is_told(measured: str, says: str) -> None:
+    wrong = CODE.replace("NEAR", "WRONG").replace('[{"quorum', f'[{{{measured}, "quorum')
+    Path("wrong.py").write_text(wrong)
     result = runner.invoke(app, ["reproduce", "WRONG", "--plugin", "wrong.py", "--jobs", "1"])
     assert result.exit_code == 1
-    told = Path("reproduction/report.md").read_text()
-    assert "ValueError: a row has another 'seed' than the parameters of its case" in told
+    assert says in Path("reproduction/report.md").read_text()

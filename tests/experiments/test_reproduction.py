@@ -15,7 +15,7 @@ from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Parameters, Scale
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
-from comesh.experiments.store import Outcome, Store, measures_of, used_by
+from comesh.experiments.store import Outcome, Store, code_of, measures_of, used_by
 from comesh.experiments.table import Table, percentile
 
 TOY = toy_experiment.EXPERIMENT
@@ -118,13 +118,41 @@ def test_long_cases_begin_first(tmp_path: Path) -> None:
     assert begun == [3, 2, 1, 0]
 
 
+def test_fresh_measures_again_what_was_asked_for_and_keeps_the_rest(tmp_path: Path) -> None:
+    toy_result(tmp_path, Scale.FULL)
+    measured: list[int] = []
+
+    class Noting(Progress):
+        def done(self, campaign: object, outcome: Outcome) -> None:
+            measured.append(outcome.parameters["number"])
+
+    reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Noting(), fresh=True)
+    assert measured == [0, 1, 2, 3]
+    with Store(tmp_path / "cases", TOY.campaign) as store:
+        assert store.get({"number": 5, "seed": 1}) is not None
+
+
+def test_two_at_once_do_not_write_into_one_file(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "cases", TOY.campaign),
+        pytest.raises(BlockingIOError, match="another comesh reproduce"),
+        Store(tmp_path / "cases", TOY.campaign),
+    ):
+        pass
+
+
+def test_a_worker_with_other_code_says_so() -> None:
+    outcome = backends.run_case("P1", "0" * 16, {"number": 1, "seed": 1})
+    assert "restart the workers" in outcome.error
+
+
 def test_an_error_in_a_case_is_told_and_tried_again(tmp_path: Path) -> None:
     result = toy_result(tmp_path, Scale.FULL)
     assert [one.parameters["number"] for one in result.failed] == [7]
     assert "seven is too much" in result.failed[0].error
     assert not result.is_good
     [section] = report.write([result], tmp_path, MADE)
-    assert section.verdict == "1 cases failed"
+    assert section.verdict == "failed: 1"
     assert "seven is too much" in (tmp_path / "report.md").read_text()
     with Store(tmp_path / "cases", TOY.campaign) as store:
         assert store.get({"number": 7, "seed": 1}) is None
@@ -133,7 +161,7 @@ def test_an_error_in_a_case_is_told_and_tried_again(tmp_path: Path) -> None:
 def test_processes_come_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # other processes have the real P1
     real = catalogue.experiment("P1")
-    code = "any"
+    code = code_of(real.campaign)
     some = [case for case in real.campaign.cases(Scale.QUICK) if case["devices"] == 50]
     alone = list(Processes(1).outcomes("P1", code, some))
     spread = list(Processes(2).outcomes("P1", code, list(reversed(some))))
@@ -149,8 +177,8 @@ def test_a_dask_cluster_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
-        spread = list(Cluster(cluster.scheduler_address).outcomes("P1", "any", some))
-    assert _rows(spread) == _rows(list(Processes(1).outcomes("P1", "any", some)))
+        spread = list(Cluster(cluster.scheduler_address).outcomes("P1", code_of(real.campaign), some))
+    assert _rows(spread) == _rows(list(Processes(1).outcomes("P1", code_of(real.campaign), some)))
 
 
 def _rows(outcomes: list[Outcome]) -> dict[bytes, list[dict[str, object]]]:

@@ -46,7 +46,7 @@ def reproduce(
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure again what was measured before, and forget that.")
+        bool, typer.Option("--fresh", help="Measure again also what was measured before.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,

@@ -26,7 +26,7 @@ from comesh.deployment.problems import did_you_mean
 from comesh.experiments import report, reproduction
 from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
-from comesh.experiments.catalogue import MODULES, add_plugin, experiment, names
+from comesh.experiments.catalogue import add_plugin, experiment, names
 from comesh.experiments.section import Made
 from comesh.experiments.store import Outcome
 
@@ -64,20 +64,23 @@ def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
 
 
 def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
-    which, to, plugins = asked.which, asked.to, asked.plugins
-    experiments = _chosen(which)
+    to = asked.to
+    experiments = _chosen(asked.which)
     scale = Scale.FULL if asked.full else Scale.QUICK
-    backend = Processes(jobs, plugins) if scheduler is None else Cluster(scheduler, plugins)
+    backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
     if to.exists() and not to.is_dir():
         fail(f"--out {to}: this is not a directory")
     try:
         to.mkdir(parents=True, exist_ok=True)
-        if asked.fresh:
-            for one in experiments:
-                (to / "cases" / f"{one.campaign.name}.jsonl").unlink(missing_ok=True)
         with _Shown(experiments, scale) as shown:
             results = reproduction.reproduce(
-                experiments, scale, to, backend, progress=shown, finished=lambda one: _tell(one, json=json)
+                experiments,
+                scale,
+                to,
+                backend,
+                progress=shown,
+                finished=lambda one: _tell(one, json=json),
+                fresh=asked.fresh,
             )
         made = Made(command=_command(asked, scale), scale=scale, version=__version__, day=str(_today()))
         sections = report.write(results, to, made)
@@ -108,7 +111,7 @@ def _chosen(which: Sequence[str]) -> list[Experiment]:
     for word in which:
         name = word.upper()
         if name == "ALL":
-            chosen += MODULES
+            chosen += names()
         elif name in names():
             chosen.append(name)
         else:

@@ -77,7 +77,9 @@ def compare(table: Table) -> list[Comparison]:
                             f"longest {max(here.numbers('wait_longest_hops')):.0f}; "
                             f"{here.mean('runs_per_1000_hops'):.1f} runs per 1,000 hops; "
                             f"{here.mean('attempts_mean'):.2f} attempts per run; the unluckiest routine "
-                            f"finished {min(here.numbers('fewest_runs')):.0f}"
+                            f"finished {min(here.numbers('fewest_runs')):.0f}; "
+                            f"{sum(here.numbers('still_waiting')):.0f} of {sum(here.numbers('runs')):.0f} "
+                            "runs still waited at the end"
                         ),
                         verdict=Verdict.OURS,
                     )

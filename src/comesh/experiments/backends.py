@@ -4,17 +4,19 @@ A backend takes cases and gives their outcomes as they come. An outcome depends 
 the backend nor the order matters.
 """
 
+import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Protocol
 
+import msgspec
 from joblib import Parallel, delayed
 
 from comesh.experiments.campaign import Parameters
-from comesh.experiments.catalogue import add_plugin, experiment
-from comesh.experiments.store import Outcome
+from comesh.experiments.catalogue import add_plugin, experiment, plugin_names
+from comesh.experiments.store import Outcome, code_of
 from comesh.experiments.table import Row
 
 MOST_TRACE = 2000
@@ -33,7 +35,10 @@ def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, .
     try:
         for plugin in plugins:
             add_plugin(plugin)
-        rows = experiment(name).campaign.run(dict(parameters))
+        campaign = experiment(name).campaign
+        if code_of(campaign) != code:
+            raise RuntimeError("here is other code than where it was asked for: restart the workers")
+        rows = campaign.run(dict(parameters))
         _check(rows, parameters)
     except Exception:
         wrong = traceback.format_exc()[-MOST_TRACE:]
@@ -42,9 +47,12 @@ def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, .
 
 
 def _check(rows: list[Row], parameters: Parameters) -> None:
-    """Both come into one line of a table."""
+    """Both come into one line of a table, and rows into a file. TypeError: that has no such values."""
+    msgspec.json.encode(rows)
     for row in rows:
         for column, value in row.items():
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(f"a row has no number as its {column!r}: say None")
             if column in parameters and parameters[column] != value:
                 raise ValueError(f"a row has another {column!r} than the parameters of its case")
 
@@ -52,31 +60,31 @@ def _check(rows: list[Row], parameters: Parameters) -> None:
 class Processes:
     """So many processes on this machine; one: this process."""
 
-    def __init__(self, jobs: int, plugins: tuple[str, ...] = ()) -> None:
+    def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._plugins = plugins
 
     def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
         if self._jobs == 1:
             for case in cases:
-                yield run_case(name, code, case, self._plugins)
+                yield run_case(name, code, case)
             return
         parallel = Parallel(n_jobs=self._jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(run_case)(name, code, case, self._plugins) for case in cases)
+        plugins = plugin_names()
+        yield from parallel(delayed(run_case)(name, code, case, plugins) for case in cases)
 
 
 class Cluster:
     """The workers of a Dask cluster; they need this version of CoMesh installed, and plug-ins at the same
     paths."""
 
-    def __init__(self, scheduler: str, plugins: tuple[str, ...] = ()) -> None:
+    def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
-        self._plugins = plugins
 
     def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
         dask = import_module("distributed")
+        plugins = plugin_names()
         with dask.Client(self._scheduler, set_as_default=False) as client:
-            futures = [client.submit(run_case, name, code, case, self._plugins, pure=False) for case in cases]
+            futures = [client.submit(run_case, name, code, case, plugins, pure=False) for case in cases]
             for future in dask.as_completed(futures, loop=client.loop):
                 yield future.result()
                 future.release()

@@ -1,13 +1,16 @@
 """All experiments, in the order of the paper, then ours; each is loaded when it is asked for. Plug-ins bring
 more: a module whose EXPERIMENT is one."""
 
+import inspect
+import re
 import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 
 from comesh.deployment.plugins import PluginError, load_plugin
-from comesh.experiments.campaign import Experiment
+from comesh.experiments.campaign import Campaign, Experiment, Scale
 
 MODULES = {
     "P1": "p01_candidates",
@@ -40,28 +43,61 @@ MODULES = {
 _added: dict[str, Experiment] = {}
 _plugins: dict[str, Path] = {}
 """By name as it was given: the file."""
+_adding = Lock()
+"""A worker may have several threads."""
 
 
 def names() -> list[str]:
     return [*MODULES, *_added]
 
 
-def plugin_files() -> list[Path]:
+def plugin_names() -> tuple[str, ...]:
+    return tuple(_plugins)
+
+
+def plugin_files() -> tuple[Path, ...]:
     """What own experiments may depend on besides their own module."""
-    return list(_plugins.values())
+    return tuple(_plugins.values())
 
 
-@cache
+def is_built_in(campaign: Campaign) -> bool:
+    return all(one.campaign is not campaign for one in _added.values())
+
+
 def add_plugin(name: str) -> None:
-    """The file or the name of a module, with policies, an experiment or both. PluginError: it is no good."""
-    load_plugin(name)
-    module = sys.modules[f"comesh_plugin_{Path(name).stem}" if name.endswith(".py") else name]
-    _plugins[name] = Path(str(module.__file__))
-    found = getattr(module, "EXPERIMENT", None)
-    if isinstance(found, Experiment):
-        if found.id in names() or found.id != found.id.upper():
-            raise PluginError(f"plugin {name}: an id is in capitals and new, and {found.id!r} is not")
-        _added[found.id] = found
+    """The file or the name of a module, with policies, an experiment or both; a second time does nothing.
+    PluginError: it is no good."""
+    with _adding:
+        if name in _plugins:
+            return
+        load_plugin(name)
+        module = sys.modules[f"comesh_plugin_{Path(name).stem}" if name.endswith(".py") else name]
+        found = getattr(module, "EXPERIMENT", None)
+        if isinstance(found, Experiment):
+            wrong = _what_is_wrong(found)
+            if wrong:
+                raise PluginError(f"plugin {name}: {wrong}")
+            _added[found.id] = found
+        _plugins[name] = Path(str(module.__file__))
+
+
+def _what_is_wrong(found: Experiment) -> str:
+    """Empty: nothing."""
+    campaign = found.campaign
+    taken = {experiment(name).campaign.name for name in names()}
+    if not re.fullmatch(r"[A-Z][A-Z0-9_-]*", found.id) or found.id in (*names(), "ALL"):
+        return f"an experiment's id is in capitals and new, and {found.id!r} is not"
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", campaign.name) or campaign.name in taken:
+        return f"a campaign's name is in small letters and new, and {campaign.name!r} is not"
+    if not inspect.isfunction(campaign.run):
+        return "what runs a case has to be a function"
+    try:
+        for scale in Scale:
+            if min(map(campaign.about_s, campaign.cases(scale)), default=0.0) <= 0:
+                return f"there is no case at the scale {scale}, or it takes no time (about_s)"
+    except Exception as error:  # another's code runs here
+        return f"its cases: {type(error).__name__}: {error}"
+    return ""
 
 
 def experiment(name: str) -> Experiment:

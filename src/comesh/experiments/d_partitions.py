@@ -69,12 +69,6 @@ def firings_of(rows: Table) -> Table:
     return Table(row for row in rows if row.get("routine") is not None)
 
 
-def share(rows: Table, outcome: str) -> float:
-    """Of the firings, those that ended so."""
-    firings = firings_of(rows)
-    return len(firings.where(outcome=outcome)) / max(1, len(firings))
-
-
 def delay(rows: Table, percent: float) -> tuple[float, bool]:
     """That percentile of the client delay in hops, and whether that is the delay, or it is longer.
 

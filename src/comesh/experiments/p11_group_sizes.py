@@ -89,7 +89,7 @@ def _scales(
         ours=f"{joined(by_size)} hops, mean: at most {ratio:.2f}x; {joined(medians)} hops, median",
         paper=f"scales well: less than {most:.2f}x",
         verdict=judged(agrees=ratio < most),
-        why="" if ratio < most else _why_it_grows(means),
+        why="" if ratio < most or operation == "election" else _why_it_grows(means),
     )
 
 
@@ -101,7 +101,7 @@ def _flat(what: str, means: dict[str, dict[int, float]]) -> Comparison:
         ours=f"{ratio:.2f}x, of the means",
         paper=f"does not depend on k: within {100 * FLAT:.0f} %",
         verdict=judged(agrees=flat),
-        why="" if flat else _why_it_grows(means),
+        why="" if flat or ratio < 1 else _why_it_grows(means),
     )
 
 

@@ -107,7 +107,7 @@ def compare(table: Table) -> list[Comparison]:
                 ours=f"{least} ({', '.join(f'{name} by {100 * one:.0f} %' for name, one in saved.items())})",
                 paper="state transfer",
                 verdict=judged(agrees=least == "state transfer"),
-                why="" if least == "state transfer" else _why(least, means),
+                why="" if least == "state transfer" or saved[least] >= LOWER else _why(least, means),
             )
         )
     return found

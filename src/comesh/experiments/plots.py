@@ -14,8 +14,8 @@ COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e
 MARKERS: Final = "os^DvPX"
 STYLES: Final = ("-", (0, (5, 1.5)), "-.", ":")
 """Of lines that lie on each other both are seen."""
-NORMAL_95: Final = 1.96
-"""Standard errors on either side of a mean that its 95 % interval has."""
+BAND: Final = 1.96
+"""Standard errors on either side of a mean."""
 PAPER: Final[dict[str, Any]] = {"color": "#777777", "linestyle": "--", "marker": "x"}
 """What the paper reports, in every figure."""
 
@@ -48,12 +48,12 @@ def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int =
 
 
 def means(axes: Axes, rows: Table, name: str, x: str, y: str, *, called: Callable[[str], str] = str) -> None:
-    """A line per value of the column `name`: the mean of y at each x, and around it its 95 % interval."""
+    """A line per value of the column `name`: the mean of y at each x, and a band around it."""
     lines(axes, {called(curve): points for curve, points in rows.curves(name, x, y).items()})
     errors = rows.curves(name, x, y, standard_error)
     for number, (curve, points) in enumerate(rows.curves(name, x, y).items()):
         ordered = sorted(points)
-        around = [NORMAL_95 * errors[curve][at] for at in ordered]
+        around = [BAND * errors[curve][at] for at in ordered]
         axes.fill_between(
             ordered,
             [points[at] - wide for at, wide in zip(ordered, around, strict=True)],

@@ -8,7 +8,7 @@ import msgspec
 
 from comesh.experiments.backends import Backend, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale
-from comesh.experiments.store import Outcome, Store
+from comesh.experiments.store import Outcome, Store, code_of
 from comesh.experiments.table import Table
 
 REAL_AT_ONCE = 12
@@ -62,16 +62,22 @@ class Progress:
 
 
 def run_campaign(
-    experiment: Experiment, scale: Scale, out: Path, backend: Backend, progress: Progress
+    experiment: Experiment,
+    scale: Scale,
+    out: Path,
+    backend: Backend,
+    progress: Progress,
+    *,
+    fresh: bool = False,
 ) -> list[Outcome]:
-    """Outcomes in the order of the cases."""
+    """Outcomes in the order of the cases. fresh: of now, also where there were some before."""
     campaign = experiment.campaign
     cases = list(campaign.cases(scale))
     with Store(out / "cases", campaign) as store:
         if store.dropped:
             progress.dropped(campaign, store.dropped)
-        left = [case for case in cases if store.get(case) is None]
-        progress.begin(campaign, [case for case in cases if store.get(case) is not None])
+        left = [case for case in cases if fresh or store.get(case) is None]
+        progress.begin(campaign, [case for case in cases if case not in left])
         left.sort(key=campaign.about_s, reverse=True)
         where = Processes(REAL_AT_ONCE) if campaign.real else backend
         if left:
@@ -95,14 +101,17 @@ def reproduce(
     *,
     progress: Progress,
     finished: Callable[[Result], None] = lambda _: None,
+    fresh: bool = False,
 ) -> list[Result]:
     """Simulations first, then real processes, which have the machine for themselves."""
+    for one in experiments:
+        code_of(one.campaign)  # of the files as they are now, and not when its turn comes
     outcomes: dict[str, list[Outcome]] = {}
     results: dict[str, Result] = {}
     for one in sorted(experiments, key=lambda one: one.campaign.real):
         name = one.campaign.name
         if name not in outcomes:
-            outcomes[name] = run_campaign(one, scale, out, backend, progress)
+            outcomes[name] = run_campaign(one, scale, out, backend, progress, fresh=fresh)
         result = results[one.id] = result_of(one, outcomes[name])
         finished(result)
     return [results[one.id] for one in experiments]

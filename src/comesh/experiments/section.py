@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections import Counter
 
 import msgspec
@@ -44,7 +45,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_ours(self) -> bool:
-        return not self.id.startswith("P")
+        return re.fullmatch(r"P\d+", self.id) is None
 
     @property
     def heading(self) -> str:
@@ -54,7 +55,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> str:
         """In a few words."""
         if self.failed:
-            return f"{len(self.failed)} cases failed"
+            return f"failed: {len(self.failed)}"
         counts = Counter(one.verdict for one in self.comparisons)
         told = ", ".join(f"{counts[one]} {one}" for one in COMPARED if counts[one]) or "measured"
         missed = sum(one.met is False for one in self.comparisons)

@@ -2,12 +2,14 @@
 
 One file per campaign, one JSON line per finished case, written at once. Each line names the code that it was
 measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
-about this one, so such lines are dropped. Of the campaign's module these are `run` and what it uses, of the
-measures those that the module imports. How results are compared, drawn and told is not among them. An
-experiment of somebody's own depends on the whole of its module, and on all plug-ins that were named.
+about this one, so such lines are left out; they stay in the file, for when that code is back. Of the
+campaign's module these sources are `run` and what it uses, of the measures those that the module imports. How
+results are compared, drawn and told is not among them. An experiment of somebody's own depends on the whole
+of its module, and on all plug-ins that were named.
 """
 
 import ast
+import fcntl
 import inspect
 from functools import cache
 from hashlib import blake2b
@@ -18,7 +20,7 @@ import msgspec
 
 import comesh
 from comesh.experiments.campaign import Campaign, Parameters
-from comesh.experiments.catalogue import plugin_files
+from comesh.experiments.catalogue import is_built_in, plugin_files
 from comesh.experiments.table import Row
 
 _MEASURED = ("core", "deployment", "drivers", "sim")
@@ -47,8 +49,7 @@ def key_of(parameters: Parameters) -> bytes:
 def _digest(packages: tuple[str, ...], module: Path, run: str, plugins: tuple[Path, ...]) -> str:
     root = Path(comesh.__file__).parent
     sources = {path for name in packages for path in (root / name).rglob("*.py")}
-    if not module.is_relative_to(root):
-        sources |= {module, *plugins}
+    sources |= set(plugins)
     digest = blake2b("\n".join(used_by(run, module)).encode(), digest_size=8)
     for path in sorted(sources | measures_of(module)):
         source = path.read_bytes()
@@ -101,7 +102,8 @@ def code_of(campaign: Campaign) -> str:
     module = inspect.getsourcefile(campaign.run)
     assert module is not None
     packages = _MEASURED_REAL if campaign.real else _MEASURED
-    return _digest(packages, Path(module), campaign.run.__name__, tuple(plugin_files()))
+    plugins = () if is_built_in(campaign) else (Path(module), *plugin_files())
+    return _digest(packages, Path(module), campaign.run.__name__, plugins)
 
 
 class Store:
@@ -116,8 +118,18 @@ class Store:
         """Results of other code."""
 
     def __enter__(self) -> "Store":
+        """BlockingIOError: another process has it open."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+        self._file = self._path.open("ab+", buffering=0)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as wrong:
+            self._file.close()
+            why = "another comesh reproduce writes results into it: wait for that, or take another --out"
+            raise BlockingIOError(wrong.errno, why, str(self._path)) from None
+        self._file.seek(0)
+        written = self._file.read()
+        for line in written.splitlines():
             try:
                 outcome = _decoder.decode(line)
             except msgspec.DecodeError:  # cut off while it was written
@@ -126,10 +138,8 @@ class Store:
                 self.dropped += 1
             elif not outcome.error:
                 self._found[key_of(outcome.parameters)] = outcome
-        draft = self._path.with_suffix(".new")
-        draft.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in self._found.values()))
-        draft.replace(self._path)
-        self._file = self._path.open("ab", buffering=0)
+        if written and not written.endswith(b"\n"):
+            self._file.write(b"\n")
         return self
 
     def __exit__(self, *_: object) -> None:
