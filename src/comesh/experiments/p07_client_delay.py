@@ -31,7 +31,7 @@ from comesh.sim.topology import Shape, make_topology
 
 SHAPES = (Shape.GRID, Shape.RANDOM, Shape.CLUSTERED)
 NAMES = {Strategy.SEQUENTIAL: "SLA", Strategy.OPTIMISTIC: "OLA", Strategy.PRIORITY: "priority"}
-SIZES = (50, 100, 250, 500, 750)
+SIZES = (50, 250, 750)
 QUICK_SIZES = (50, 150)
 PRIORITY_SIZES = (50, 250)
 ROUTINES, QUICK_ROUTINES = 5, 3

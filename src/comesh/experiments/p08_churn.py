@@ -210,8 +210,11 @@ EXPERIMENT = Experiment(
         f"the full scale {ROUTINES}) fire, 800 hops apart as in P7: {800 * QUICK_ROUTINES:,} hops in all "
         f"({800 * ROUTINES:,}), which are {4 * QUICK_ROUTINES} of the paper's epochs ({4 * ROUTINES}). How "
         "long its experiment lasts the paper does not say; the shorter, the more churn meets each firing. A "
-        "leader is missed after a number of leases, and a lease is 20 hops with `paper`, 100 with `default`. "
-        "Each firing is compared with that of the same routine on the same mesh without churn. One that was "
-        "lost has no delay: it counts as long as it had until the next one, and waited for longer."
+        "leader is missed after a number of leases, and a lease is 20 hops with `paper`, 100 with "
+        "`default`. Each firing is compared with that of the same routine on the same mesh without churn. "
+        "One that was lost has no delay: it counts as long as it had until the next one, and waited for "
+        "longer. Nobody who crashed comes back here: a group that loses more than f members before they are "
+        "replaced, which is at the end of an epoch (200 hops, 6,000 with `default`) or 1,000 hops after f "
+        "are gone, serves no more."
     ),
 )

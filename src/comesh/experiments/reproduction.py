@@ -11,7 +11,7 @@ from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parame
 from comesh.experiments.store import Outcome, Store, code_of
 from comesh.experiments.table import Table
 
-REAL_AT_ONCE = 12
+REAL_AT_ONCE = 8
 """Cases of real processes: they wait most of the time."""
 
 
