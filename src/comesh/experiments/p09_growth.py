@@ -61,8 +61,10 @@ def _why_steep(table: Table, column: str, first: int, last: int) -> str:
     medians = by_devices(table, column, median)
     shares = [_of_slowest_tenth(table.where(devices=size).numbers(column)) for size in (first, last)]
     told = (
-        f"the median grows {growth(medians):.2f}x; the slowest tenth has {shares[0]:.0%} of all hops at "
-        f"N = {first} and {shares[1]:.0%} at {last}"
+        f"the median grows {growth(medians):.2f}x; the slowest tenth has {shares[0]:.0%} of all hops at N = "
+        f"{first} and {shares[1]:.0%} at {last}. The ideal client delay, which is hops alone, grows "
+        f"{growth(by_devices(table, 'ideal_hops')):.2f}x: with {first} devices most that a routine touches "
+        "is of its own group or of one other"
     )
     if table.distinct("preset") == [Preset.PAPER] and SMART_SHARE * last >= QUIET_FROM_NODES:
         told += QUIET_LEADERS
