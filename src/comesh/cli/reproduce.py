@@ -26,7 +26,7 @@ def reproduce(
     full: Annotated[
         bool,
         typer.Option(
-            "--full/--quick", help="The paper's seeds and sizes (hours), or every claim in ten minutes."
+            "--full/--quick", help="The paper's seeds and sizes (hours), or every claim in minutes."
         ),
     ] = False,
     to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything is written.")] = OUT,
