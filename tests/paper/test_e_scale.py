@@ -1,6 +1,6 @@
 """E: what a mesh costs is measured in a process of its own, all firings run, and the bar can be missed."""
 
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,13 +86,19 @@ def test_why_it_grows_is_read_off_the_table(table: Table) -> None:
 
 
 def test_making_the_mesh_is_wall_time_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*arguments: Any, **named: Any) -> Topology:
-        time.sleep(0.3)
+    """Also where it waits, and needs no processor."""
+    clock = SimpleNamespace(now_s=0.0, process_time=lambda: 0.0)
+    clock.monotonic = lambda: clock.now_s
+
+    def waits(*arguments: Any, **named: Any) -> Topology:
+        clock.now_s += 300.0
         return make_topology(*arguments, **named)
 
-    monkeypatch.setattr(scale, "make_topology", slow)
+    monkeypatch.setattr(scale, "time", clock)
+    monkeypatch.setattr(scale, "make_topology", waits)
     point = Wanted(preset="default", devices=20, seed=1, seconds=18.0, routines=4)
-    assert scale.measured(point).made_s > 0.3
+    measured = scale.measured(point)
+    assert (measured.made_s, measured.wall_s) == (300.0, 0.0)
 
 
 def test_what_grows_is_told_and_drawn(table: Table) -> None:
