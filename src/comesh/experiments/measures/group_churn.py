@@ -18,11 +18,11 @@ from comesh.experiments.measures.churn import Churn, drawn, spared
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import (
     FIRED_EVERY_S,
-    ROUTINES,
     WARM_S,
     Elections,
     elected,
     failovers,
+    mesh_at_work,
     rows_of,
     worked,
 )
@@ -33,7 +33,6 @@ from comesh.sim.faults import Crash, Restart, Schedule
 from comesh.sim.group_watch import LiveGroups
 from comesh.sim.injection import inject
 from comesh.sim.topology import Topology
-from comesh.sim.workloads import Timing, paper_workload
 
 APART_LEASES = 5.0
 """From one node that is taken away to the next, before the experiment: a group that lacks f replaces them
@@ -70,33 +69,6 @@ def _undisturbed(mesh: Mesh, *, since_ms: float) -> list[float]:
     ]
 
 
-def _mesh_at_work(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Mesh:
-    """With the paper's routines, fired until the end."""
-    work = paper_workload(
-        topology,
-        setup.selection,
-        setup.protocol,
-        routines=ROUTINES,
-        seed=seed,
-        alone=False,
-        timing=Timing(
-            first_ms=1000.0 * WARM_S,
-            window_ms=1000.0 * FIRED_EVERY_S,
-            firings=math.ceil(seconds / FIRED_EVERY_S),
-        ),
-        among=spared(topology, MOST_CHURN, seed),
-    )
-    return Mesh(
-        topology,
-        work.program,
-        work.devices,
-        seed=seed,
-        radio=setup.radio,
-        membership=setup.membership,
-        keep_messages=False,
-    )
-
-
 def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, epochs: float) -> list[Row]:
     """Rows as those of `operations`, elections being those that crashes happen to cause; and how long groups
     were served."""
@@ -104,7 +76,9 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
     apart_s = APART_LEASES * setup.lease_s
     begins_s = WARM_S + apart_s * len(churn.join) + SETTLE_S
     lasts_s = epochs * setup.epoch_s
-    mesh = _mesh_at_work(topology, setup, seed=seed, seconds=begins_s + lasts_s)
+    fired_s = FIRED_EVERY_S * math.ceil((begins_s + lasts_s) / FIRED_EVERY_S)  # until the end
+    touched = spared(topology, MOST_CHURN, seed)
+    mesh = mesh_at_work(topology, setup, seed=seed, seconds=fired_s, among=touched)
     elections = Elections(mesh)
     begins_ms = 1000.0 * begins_s
     plan = schedule(

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from comesh.core.effects import LeaderChanged, Observation
 from comesh.core.group.config import Config
 from comesh.core.group_messages import Ask, Claim, InConfig, Sync, Update
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.messages import Message
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import HandoffRecord
@@ -126,8 +126,10 @@ def work_of(
     seconds: float,
     routines: int = ROUTINES,
     every_s: float = FIRED_EVERY_S,
+    among: Sequence[DeviceId] | None = None,
 ) -> Workload:
-    """The paper's routines, each fired again and again."""
+    """The paper's routines, each fired again and again, as often as fits into the time. among: they touch
+    these devices only; left out: any."""
     return paper_workload(
         topology,
         setup.selection,
@@ -140,12 +142,20 @@ def work_of(
             window_ms=1000.0 * every_s,
             firings=max(1, int(seconds / every_s)),
         ),
+        among=among,
     )
 
 
-def mesh_at_work(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Mesh:
+def mesh_at_work(
+    topology: Topology,
+    setup: Running,
+    *,
+    seed: int,
+    seconds: float,
+    among: Sequence[DeviceId] | None = None,
+) -> Mesh:
     """With the paper's routines; its messages are not kept."""
-    work = work_of(topology, setup, seed=seed, seconds=seconds)
+    work = work_of(topology, setup, seed=seed, seconds=seconds, among=among)
     return Mesh(
         topology,
         work.program,
