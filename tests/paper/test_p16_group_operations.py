@@ -35,6 +35,17 @@ def test_p16_a_quorum_is_from_the_leaders_own_record_to_its_count() -> None:
     assert quorums(moments) == [Sample(3.5, 2.5)]
 
 
+def test_p16_what_was_written_for_another_leader_begins_no_quorum() -> None:
+    moments = [
+        Moment(1.0, "n2", Appended(config(1).mark, FIRST, 4, ())),
+        Moment(2.0, "n2", Appended(config(1).mark, FIRST, 5, ())),
+        Moment(10.0, "n2", Appended(config(1).mark, NEXT, 4, ())),
+        Moment(12.0, "n2", Committed(GroupId("c1"), config(1), NEXT, 4, (), 0)),
+        Moment(13.0, "n2", Committed(GroupId("c1"), config(1), NEXT, 5, (), 0)),
+    ]
+    assert quorums(moments) == [Sample(12.0, 2.0)]
+
+
 def test_p16_an_election_is_from_the_claim_and_a_first_leader_needs_none() -> None:
     moments = [
         leader(0.5, "n1", 1, FIRST, "serving"),

@@ -10,21 +10,23 @@ The group of the deployment, which the paper has not, is left out.
 from collections.abc import Iterable, Sequence
 
 from comesh.core.effects import Committed, LeaderChanged
+from comesh.core.ids import NodeId
 from comesh.core.journal import Appended, Promised
 from comesh.core.plan import DEPLOYMENT
 from comesh.experiments.measures.histories import Moment, Sample
+from comesh.experiments.measures.leading import Change, Proposals, handoffs
 
 
 def quorums(moments: Iterable[Moment]) -> list[Sample]:
     found: list[Sample] = []
-    written: dict[tuple[str, int, object, int], float] = {}
+    proposals = Proposals()
     for at_ms, who, what in moments:
         if isinstance(what, Appended):
-            written.setdefault((who, what.mark, what.ballot, what.number), at_ms)
+            proposals.written(at_ms, NodeId(who), what)
         elif isinstance(what, Committed) and what.group != DEPLOYMENT:
-            began_ms = written.get((who, what.config.mark, what.ballot, what.number))
-            if began_ms is not None:
-                found.append(Sample(at_ms, at_ms - began_ms))
+            commit = proposals.committed(at_ms, NodeId(who), what)
+            if commit is not None:
+                found.append(Sample(at_ms, at_ms - commit.proposed_ms))
     return found
 
 
@@ -42,15 +44,9 @@ def elections(moments: Sequence[Moment]) -> list[Sample]:
 
 
 def transfers(moments: Iterable[Moment]) -> list[Sample]:
-    found: list[Sample] = []
-    ended: dict[tuple[str, int], float] = {}
-    for at_ms, _, what in moments:
-        if not isinstance(what, LeaderChanged) or what.group == DEPLOYMENT:
-            continue
-        if what.state == "handing off":
-            ended.setdefault((what.group, what.config.number), at_ms)
-        elif what.state == "serving":
-            began_ms = ended.pop((what.group, what.config.number - 1), None)
-            if began_ms is not None:
-                found.append(Sample(at_ms, at_ms - began_ms))
-    return found
+    changes = (
+        Change(at_ms, NodeId(who), what)
+        for at_ms, who, what in moments
+        if isinstance(what, LeaderChanged) and what.group != DEPLOYMENT
+    )
+    return [Sample(serving.at_ms, serving.at_ms - ending.at_ms) for ending, serving in handoffs(changes)]

@@ -17,12 +17,12 @@ from comesh.core.membership import MembershipSettings
 from comesh.core.messages import Message
 from comesh.core.plan import PlannedRoutine, SelectionSettings
 from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram, StepProgram
-from comesh.core.records import Entry
 from comesh.core.selection.planning import make_plan
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import Letter, Work
 from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
+from comesh.experiments.measures.leading import Change, Commit, Proposals
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Topology
@@ -33,15 +33,6 @@ EXACT = RadioSettings(hop_ms=HOP_MS, bandwidth_bytes_per_s=1e15)
 FOR_EVER_MS = 1_000_000_000
 """An epoch that never ends."""
 FLIGHT_MS = 3000.0
-
-
-class Commit(NamedTuple):
-    group: GroupId
-    leader: NodeId
-    config: Config
-    proposed_ms: float
-    committed_ms: float
-    entry: Entry
 
 
 class Sent(NamedTuple):
@@ -65,12 +56,6 @@ class Sent(NamedTuple):
     @property
     def letter(self) -> Work | None:
         return self.message.body if isinstance(self.message, Letter) else None
-
-
-class Change(NamedTuple):
-    at_ms: float
-    node: NodeId
-    told: LeaderChanged
 
 
 class Traced(NamedTuple):
@@ -112,7 +97,7 @@ class Mesh:
         self.changes: list[Change] = []
         self.traces: list[Traced] = []
         self.sent: list[Sent] = []
-        self._proposed_ms: dict[tuple[NodeId, int, int], float] = {}
+        self._proposals = Proposals()
         self._leaders: dict[GroupId, tuple[NodeId, Config]] = {}
         self._fired = 0
         self.world.observers.append(self._observe)
@@ -160,9 +145,8 @@ class Mesh:
     def _observe(self, now_ms: float, node: NodeId, told: Observation) -> None:
         match told:
             case Committed():
-                proposed_ms = self._proposed_ms.pop((node, told.config.mark, told.number), None)
-                if proposed_ms is not None:
-                    commit = Commit(told.group, node, told.config, proposed_ms, now_ms, told.entry)
+                commit = self._proposals.committed(now_ms, node, told)
+                if commit is not None:
                     self.commits.append(commit)
             case LeaderChanged():
                 self.changes.append(Change(now_ms, node, told))
@@ -175,7 +159,7 @@ class Mesh:
 
     def _written(self, now_ms: float, node: NodeId, record: JournalRecord) -> None:
         if isinstance(record, Appended):
-            self._proposed_ms[node, record.mark, record.number] = now_ms
+            self._proposals.written(now_ms, node, record)
 
     def _note(self, now_ms: float, by: NodeId, to: NodeId, message: Message, size_bytes: int) -> None:
         self.sent.append(Sent(now_ms, by, to, message, size_bytes))

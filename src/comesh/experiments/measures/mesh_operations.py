@@ -27,7 +27,8 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import HandoffRecord
 from comesh.core.stamps import Ballot
 from comesh.core.strategies import Strategy
-from comesh.experiments.measures.mesh import FOR_EVER_MS, Change, Mesh, by_hand, switches
+from comesh.experiments.measures.leading import Change, handoffs
+from comesh.experiments.measures.mesh import FOR_EVER_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.running import Running
 from comesh.experiments.table import Row, percentile
 from comesh.sim.topology import Topology
@@ -97,15 +98,7 @@ class Elections:
 
 def transfers(mesh: Mesh) -> Iterator[tuple[Change, Change]]:
     """Who ended a config and, after that, who first served the next one."""
-    ended: dict[tuple[GroupId, int], Change] = {}
-    for change in mesh.changes:
-        group, number = change.told.group, change.told.config.number
-        if change.told.state == "handing off":
-            ended.setdefault((group, number), change)
-        elif change.told.state == "serving":
-            ending = ended.pop((group, number - 1), None)
-            if ending is not None:
-                yield ending, change
+    return handoffs(mesh.changes)
 
 
 def crash_leader(mesh: Mesh, group: GroupId) -> NodeId | None:
