@@ -6,27 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.ids import DeviceId, NodeId
 from comesh.core.plan import Locality, SelectionSettings
 from comesh.core.program import Predicate, ProtocolSettings, ReadingName
 from comesh.core.strategies import Strategy
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import Request, VirtualDevices
-from comesh.drivers.virtual.sources import Script, SquareWave
-from comesh.sim.predicates import Comparison, Joined, Not
-from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.workloads import (
-    COOLDOWN_MS,
-    Timing,
-    Workload,
-    contention_workload,
-    deployment_workload,
-    paper_workload,
-    signal_of,
-)
+from comesh.drivers.virtual.sources import SquareWave
+from comesh.sim.predicates import Comparison, Joined
+from comesh.sim.topology import Shape, make_topology
+from comesh.sim.workloads import Timing, Workload, contention_workload, paper_workload, signal_of
 
 MESH = make_topology(Shape.GRID, devices=60, seed=3)
-SMALL = make_topology(Shape.GRID, devices=16, smart=11 / 16, seed=3)
 SELECTION = SelectionSettings(f=2, seed=1)
 SETTINGS = ProtocolSettings()
 
@@ -38,17 +29,12 @@ def paper(seed: int = 1, routines: int = 40, *, alone: bool = True, firings: int
     )
 
 
-def deployment(seed: int = 1, routines: int = 20) -> Workload:
-    few = SelectionSettings(f=1, cluster_size=4)
-    return deployment_workload(SMALL, few, SETTINGS, routines=routines, seed=seed, length_ms=150_000.0)
-
-
 def contention(seed: int = 1) -> Workload:
     return contention_workload(MESH, SELECTION, SETTINGS, seed=seed)
 
 
-def virtual(workload: Workload, topology: Topology) -> VirtualDevices:
-    return VirtualDevices(topology.devices, workload.devices, seed=1)
+def virtual(workload: Workload) -> VirtualDevices:
+    return VirtualDevices(MESH.devices, workload.devices, seed=1)
 
 
 def values_at(devices: VirtualDevices, predicate: Predicate, at_ms: float) -> dict[ReadingName, Value | None]:
@@ -58,7 +44,7 @@ def values_at(devices: VirtualDevices, predicate: Predicate, at_ms: float) -> di
     }
 
 
-@pytest.mark.parametrize("make", [paper, deployment, contention])
+@pytest.mark.parametrize("make", [paper, contention])
 def test_a_seed_is_a_workload(make: Callable[[int], Workload]) -> None:
     one, same, other = make(1), make(1), make(2)
     assert one.program.plan == same.program.plan
@@ -73,7 +59,7 @@ def test_one_more_routine_leaves_the_others() -> None:
     assert set(fewer.fires_ms) < set(more.fires_ms)
 
 
-@pytest.mark.parametrize("make", [paper, deployment, contention])
+@pytest.mark.parametrize("make", [paper, contention])
 def test_every_routine_has_a_group_and_commands_that_its_devices_know(make: Callable[[], Workload]) -> None:
     workload = make()
     program = workload.program
@@ -88,8 +74,8 @@ def test_every_routine_has_a_group_and_commands_that_its_devices_know(make: Call
 
 
 def test_what_a_command_expects_is_what_the_device_shows() -> None:
-    workload = deployment()
-    devices = virtual(workload, SMALL)
+    workload = paper_workload(MESH, SELECTION, SETTINGS, routines=20, seed=1)
+    devices = virtual(workload)
     for routine in workload.program.routines.values():
         for call, step in enumerate(routine.steps):
             request = Request(step.device, call, step.command, step.argument)
@@ -123,7 +109,7 @@ def test_routines_touch_five_devices_on_average() -> None:
 @pytest.mark.parametrize("alone", [True, False])
 def test_each_clause_becomes_true_when_it_is_said_to(alone: bool) -> None:
     workload = paper(alone=alone)
-    devices = virtual(workload, MESH)
+    devices = virtual(workload)
     assert len(workload.fires_ms) == 3 * 40
     assert list(workload.fires_ms) == sorted(workload.fires_ms)
     for at_ms, name in workload.fires_ms:
@@ -163,78 +149,7 @@ def test_a_hub_is_one_group() -> None:
     assert {group: len(members) for group, members in plan.genesis.items()} == {"c1": 1, "deployment": 1}
 
 
-# -- the paper's deployment --------------------------------------------------------------------------------
-
-
-def leaves(predicate: Predicate) -> list[Predicate]:
-    match predicate:
-        case Joined():
-            return leaves(predicate.left) + leaves(predicate.right)
-        case _:
-            return [predicate]
-
-
-def test_clauses_and_commands_are_as_often_as_in_the_deployment() -> None:
-    routines = deployment(routines=1000).program.routines.values()
-    clauses = [routine.when for routine in routines if routine.when is not None]
-    sensors = Counter(len(clause.reads) for clause in clauses)
-    commands = Counter(len(routine.steps) for routine in routines)
-    for counted, shares in (
-        (sensors, {2: 0.35, 3: 0.12, 4: 0.53}),
-        (commands, {1: 0.15, 2: 0.19, 3: 0.12, 4: 0.54}),
-    ):
-        assert set(counted) == set(shares)
-        for number, share in shares.items():
-            assert abs(counted[number] / 1000 - share) < 0.05
-    found = [leaf for clause in clauses for leaf in leaves(clause)]
-    assert abs(sum(isinstance(leaf, Not) for leaf in found) / len(found) - 0.1) < 0.03
-    joints = [clause for clause in clauses if isinstance(clause, Joined)]
-    assert abs(sum(joint.both for joint in joints) / len(joints) - 0.5) < 0.05
-    lengths = Counter(step.takes_ms for routine in routines for step in routine.steps)
-    assert set(lengths) == {1000.0 * seconds for seconds in range(1, 10)}
-    assert {routine.cooldown_ms for routine in routines} == {COOLDOWN_MS}
-
-
-def test_readings_change_all_the_time_and_are_numbers_or_few_values() -> None:
-    workload = deployment(seed=4)
-    changes = 0
-    numeric = 0
-    for spec in workload.devices.values():
-        source = spec.sources["level"]
-        assert isinstance(source, Script)
-        values = [value for _, value in source.points]
-        assert all(one != other for one, other in pairwise(values))
-        changes += len(values) - 1
-        if isinstance(values[0], float):
-            numeric += 1
-        else:
-            assert set(values) <= set(range(7))
-    assert 2 <= numeric <= 9
-    assert 0.4 < changes / (150_000 / 750) < 0.6, "a new value every 750 ms, half of them changes"
-
-
-def test_discrete_readings_are_compared_for_equality_and_numbers_by_order() -> None:
-    for routine in deployment(routines=200).program.routines.values():
-        assert routine.when is not None
-        for leaf in leaves(routine.when):
-            comparison = leaf.inner if isinstance(leaf, Not) else leaf
-            assert isinstance(comparison, Comparison)
-            orders = comparison.sign in ("<", "<=", ">", ">=")
-            assert orders == isinstance(comparison.value, float)
-
-
-def test_some_routines_fire_and_none_all_the_time() -> None:
-    workload = deployment()
-    devices = virtual(workload, SMALL)
-    edges: Counter[RoutineId] = Counter()
-    last: dict[RoutineId, bool] = {}
-    for second in range(150):
-        for name, routine in workload.program.routines.items():
-            assert routine.when is not None
-            truth = bool(routine.when.evaluate(values_at(devices, routine.when, 1000.0 * second)))
-            edges[name] += truth and not last.get(name, True)
-            last[name] = truth
-    assert len([name for name in edges if edges[name]]) >= 10
+# -- clauses -----------------------------------------------------------------------------------------------
 
 
 def test_unknown_is_as_in_clauses() -> None:
@@ -250,7 +165,6 @@ def test_unknown_is_as_in_clauses() -> None:
     assert table[False, true, unknown] is table[False, unknown, true] is True
     assert table[True, true, unknown] is table[False, false, unknown] is table[True, unknown, unknown] is None
     assert (table[True, true, true], table[False, false, false]) == (True, False)
-    assert (Not(true).evaluate(values), Not(unknown).evaluate(values)) == (False, None)
 
 
 # -- contention --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Trigger clauses built by hand, for workloads that have no document: comparisons, joined by and, or, not.
+"""Trigger clauses built by hand, for workloads that have no document: comparisons, joined by and, or.
 
 Unknown (None) is as in the document's clauses: false and unknown is false, true or unknown is true.
 """
@@ -14,10 +14,6 @@ from comesh.core.values import Value
 RELATIONS: dict[str, Callable[[Value, Value], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
 }
 
 
@@ -33,18 +29,6 @@ class Comparison(msgspec.Struct, frozen=True):
     def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
         value = values.get(self.name)
         return None if value is None else RELATIONS[self.sign](value, self.value)
-
-
-class Not(msgspec.Struct, frozen=True):
-    inner: Predicate
-
-    @property
-    def reads(self) -> frozenset[ReadingName]:
-        return self.inner.reads
-
-    def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
-        truth = self.inner.evaluate(values)
-        return None if truth is None else not truth
 
 
 class Joined(msgspec.Struct, frozen=True):

@@ -2,8 +2,6 @@
 
 - `paper_workload`: what the paper's simulations run (section 5): routines that touch five devices on average,
   drawn uniformly, each fired by one device's signal;
-- `deployment_workload`: the shape of its 11-node deployment (section 5.7): clauses over several sensors, long
-  commands, readings that change all the time;
 - `contention_workload`: many routines that want the same few devices, for ever.
 
 Every device is a switch: `on`, set by `set` (which can be read back and repeated) and turned over by `toggle`
@@ -11,7 +9,7 @@ Every device is a switch: `on`, set by `set` (which can be read back and repeate
 from a stream of its own, so that with one more of them the others stay what they are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,22 +17,14 @@ import msgspec
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.plan import PlannedRoutine, SelectionSettings
-from comesh.core.program import (
-    DeviceProgram,
-    Fit,
-    Predicate,
-    Program,
-    ProtocolSettings,
-    RoutineProgram,
-    StepProgram,
-)
+from comesh.core.program import DeviceProgram, Fit, Program, ProtocolSettings, RoutineProgram, StepProgram
 from comesh.core.selection.planning import make_plan
 from comesh.core.strategies import Strategy, StrategyName
 from comesh.core.streams import stream
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
 from comesh.drivers.virtual.sources import Constant, Script, Source, SquareWave
-from comesh.sim.predicates import Comparison, Joined, Not
+from comesh.sim.predicates import Comparison
 from comesh.sim.topology import Topology
 
 QUICK_MS: Final = 20.0
@@ -46,18 +36,6 @@ FLIGHT_MS: Final = 3000.0
 
 FEWEST_COMMANDS, MOST_COMMANDS = 3, 5
 """Of a routine of the paper's simulations: with its trigger it touches five devices on average."""
-
-SENSORS: Final = ((2, 0.35), (3, 0.12), (4, 0.53))
-COMMANDS: Final = ((1, 0.15), (2, 0.19), (3, 0.12), (4, 0.54))
-NEGATED, NUMERIC, CHANGED = 0.1, 0.3, 0.5
-"""Of the deployment: how many leaves of a clause, readings, and new values of a reading are so."""
-LONGEST_COMMAND_S: Final = 9
-MOST_DISCRETE: Final = 6
-"""Discrete readings go from 0 up to 1 to 6."""
-NUMERIC_RANGE: Final = (0.0, 100.0)
-SHORTEST_CHANGE_MS, LONGEST_CHANGE_MS = 500.0, 1000.0
-"""Between two new values, anywhere in the deployment."""
-COOLDOWN_MS: Final = 10_000.0
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,25 +57,15 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Drawn:
-    """What is drawn so far: routines, what fires them, and what devices can do besides `set` and `toggle`."""
+    """What is drawn so far: routines, and what fires them."""
 
-    def __init__(self, topology: Topology, seed: int) -> None:
+    def __init__(self, topology: Topology) -> None:
         if len(topology.devices) < 2:
             raise ValueError("a workload needs at least two devices: one that fires, one that acts")
         self.names = tuple(sorted(topology.devices))
-        self.seed = seed
         self.routines: dict[RoutineId, RoutineProgram] = {}
         self.sources: dict[DeviceId, dict[str, Source]] = {name: {} for name in self.names}
-        self.commands: dict[DeviceId, dict[str, CommandSpec]] = {name: {} for name in self.names}
         self._topology = topology
-
-    def step(self, device: DeviceId, draws: Draws, *, toggles: float, takes_s: int = 0) -> StepProgram:
-        """A command to a device: `toggle` that often, otherwise `set`, or one like it that takes takes_s."""
-        if draws.chance(toggles):
-            return _step(device, "toggle", None, QUICK_MS)
-        command, takes_ms = (f"set_{takes_s}s", 1000.0 * takes_s) if takes_s else ("set", QUICK_MS)
-        self.commands[device][command] = CommandSpec(sets="on", takes_ms=takes_ms)
-        return _step(device, command, draws.chance(0.5), takes_ms)
 
     def workload(
         self,
@@ -110,7 +78,7 @@ class _Drawn:
         ]
         topology = self._topology
         nodes, devices = topology.planned_nodes(), topology.planned_devices()
-        specs = {name: _switch(self.sources[name], self.commands[name]) for name in self.names}
+        specs = {name: _switch(self.sources[name]) for name in self.names}
         program = Program(
             plan=make_plan(1, selection, nodes, devices, planned),
             devices={name: _device(name, spec) for name, spec in specs.items()},
@@ -140,7 +108,7 @@ def paper_workload(
         raise ValueError(
             f"a window of {timing.window_ms:g} ms is too short to see a signal in: 4 monitorings"
         )
-    drawn = _Drawn(topology, seed)
+    drawn = _Drawn(topology)
     touchable = drawn.names if among is None else tuple(among)
     windows = _windows(routines, timing.firings, seed, alone=alone)
     fires_ms: list[tuple[float, RoutineId]] = []
@@ -159,41 +127,9 @@ def paper_workload(
             id=name,
             when=Comparison((trigger, signal_of(name)), "==", True),
             strategy=strategies[number % len(strategies)],
-            steps=tuple(drawn.step(device, draws, toggles=toggles) for device in commanded),
+            steps=tuple(_step(device, draws, toggles=toggles) for device in commanded),
         )
     return drawn.workload(selection, settings, fires_ms)
-
-
-def deployment_workload(
-    topology: Topology,
-    selection: SelectionSettings,
-    settings: ProtocolSettings,
-    *,
-    routines: int,
-    seed: int,
-    length_ms: float,
-    strategies: Sequence[StrategyName] = (Strategy.SEQUENTIAL,),
-    toggles: float = 0.0,
-) -> Workload:
-    """Routines as in the paper's deployment, over readings that change until length_ms."""
-    drawn = _Drawn(topology, seed)
-    kinds = _draw_readings(drawn, length_ms)
-    for number in range(routines):
-        name = routine_name(number)
-        draws = stream(seed, f"deployment routine {number}")
-        sensors = draws.sample(drawn.names, _weighted(SENSORS, draws))
-        commanded = draws.sample(drawn.names, _weighted(COMMANDS, draws))
-        drawn.routines[name] = RoutineProgram(
-            id=name,
-            when=_clause([_leaf(sensor, kinds[sensor], draws) for sensor in sensors], draws),
-            cooldown_ms=COOLDOWN_MS,
-            strategy=strategies[number % len(strategies)],
-            steps=tuple(
-                drawn.step(device, draws, toggles=toggles, takes_s=1 + draws.below(LONGEST_COMMAND_S))
-                for device in commanded
-            ),
-        )
-    return drawn.workload(selection, settings)
 
 
 def contention_workload(
@@ -209,7 +145,7 @@ def contention_workload(
     toggles: float = 0.25,
 ) -> Workload:
     """Routines that each want two or more of a few devices, and fire about every period_ms, for ever."""
-    drawn = _Drawn(topology, seed)
+    drawn = _Drawn(topology)
     few = stream(seed, "contended devices").sample(drawn.names, contended)
     if len(few) < 2:
         raise ValueError("routines contend for at least two devices")
@@ -224,7 +160,7 @@ def contention_workload(
             id=name,
             when=Comparison((trigger, signal_of(name)), "==", True),
             strategy=strategies[number % len(strategies)],
-            steps=tuple(drawn.step(device, draws, toggles=toggles) for device in wanted),
+            steps=tuple(_step(device, draws, toggles=toggles) for device in wanted),
         )
     return drawn.workload(selection, settings)
 
@@ -241,49 +177,39 @@ def signal_of(routine: RoutineId) -> str:
 # -- devices -----------------------------------------------------------------------------------------------
 
 
-def _switch(sources: Mapping[str, Source], commands: Mapping[str, CommandSpec]) -> DeviceSpec:
+def _switch(sources: Mapping[str, Source]) -> DeviceSpec:
     return DeviceSpec(
         sources={"on": Constant(False), **sources},
         commands={
             "set": CommandSpec(sets="on", takes_ms=QUICK_MS),
             "toggle": CommandSpec(toggles="on", takes_ms=QUICK_MS),
-            **commands,
         },
         fences=True,
     )
 
 
 def _device(name: DeviceId, spec: DeviceSpec) -> DeviceProgram:
-    kinds = {reading: _kind(source) for reading, source in spec.sources.items()}
-    return DeviceProgram(id=name, flight_ms=FLIGHT_MS, fit=_fit(kinds))
+    return DeviceProgram(id=name, flight_ms=FLIGHT_MS, fit=_fit(spec.sources))
 
 
-def _kind(source: Source) -> type[Value]:
-    match source:
-        case Constant():
-            return type(source.value)
-        case SquareWave():
-            return type(source.first)
-        case Script():
-            return type(source.points[0][1])
-        case _:
-            return float
+def _fit(readings: Iterable[str]) -> Fit:
+    """All of them are true or false."""
 
-
-def _fit(kinds: Mapping[str, type[Value]]) -> Fit:
     def fit(answer: Mapping[str, Value]) -> dict[str, Value]:
-        return {name: answer[name] for name, kind in kinds.items() if type(answer.get(name)) is kind}
+        return {name: answer[name] for name in readings if type(answer.get(name)) is bool}
 
     return fit
 
 
-def _step(device: DeviceId, command: str, argument: bool | None, takes_ms: float) -> StepProgram:
+def _step(device: DeviceId, draws: Draws, *, toggles: float) -> StepProgram:
+    """A command to a device: `toggle` that often, otherwise `set`."""
+    argument = None if draws.chance(toggles) else draws.chance(0.5)
     return StepProgram(
         device=device,
-        command=command,
+        command="toggle" if argument is None else "set",
         argument=argument,
-        takes_ms=takes_ms,
-        timeout_ms=takes_ms + COMMAND_TIMEOUT_MS,
+        takes_ms=QUICK_MS,
+        timeout_ms=QUICK_MS + COMMAND_TIMEOUT_MS,
         idempotent=argument is not None,
         expects=None if argument is None else {"on": argument},
     )
@@ -317,58 +243,3 @@ def _pulses(begins_ms: Sequence[float], lasts_ms: float) -> Script:
     for at_ms in begins_ms:
         points += [(at_ms, True), (at_ms + lasts_ms, False)]
     return Script(tuple(points))
-
-
-# -- the paper's deployment --------------------------------------------------------------------------------
-
-
-def _draw_readings(drawn: _Drawn, length_ms: float) -> dict[DeviceId, int | None]:
-    """Give every device a reading `level` that changes now and then. Returns the highest value of each that
-    is discrete, and None for each that is numeric."""
-    draws = stream(drawn.seed, "deployment readings")
-    kinds = {name: None if draws.chance(NUMERIC) else 1 + draws.below(MOST_DISCRETE) for name in drawn.names}
-    points: dict[DeviceId, list[tuple[float, Value]]] = {
-        name: [(0.0, _level(kind, draws))] for name, kind in kinds.items()
-    }
-    at_ms = 0.0
-    while (at_ms := at_ms + draws.between(SHORTEST_CHANGE_MS, LONGEST_CHANGE_MS)) < length_ms:
-        name = draws.choice(drawn.names)
-        if draws.chance(CHANGED):
-            points[name].append((at_ms, _other_level(kinds[name], points[name][-1][1], draws)))
-    for name in drawn.names:
-        drawn.sources[name]["level"] = Script(tuple(points[name]))
-    return kinds
-
-
-def _level(highest: int | None, draws: Draws) -> Value:
-    return draws.between(*NUMERIC_RANGE) if highest is None else draws.below(highest + 1)
-
-
-def _other_level(highest: int | None, level: Value, draws: Draws) -> Value:
-    while (other := _level(highest, draws)) == level:
-        pass
-    return other
-
-
-def _leaf(sensor: DeviceId, highest: int | None, draws: Draws) -> Predicate:
-    sign = draws.choice(("==", "!=") if highest is not None else ("<", "<=", ">", ">="))
-    leaf = Comparison((sensor, "level"), sign, _level(highest, draws))
-    return Not(leaf) if draws.chance(NEGATED) else leaf
-
-
-def _clause(leaves: Sequence[Predicate], draws: Draws) -> Predicate:
-    """A random binary tree over the leaves, each joint half of the time an and."""
-    if len(leaves) == 1:
-        return leaves[0]
-    cut = 1 + draws.below(len(leaves) - 1)
-    both = draws.chance(0.5)
-    return Joined(both, _clause(leaves[:cut], draws), _clause(leaves[cut:], draws))
-
-
-def _weighted(shares: Sequence[tuple[int, float]], draws: Draws) -> int:
-    left = draws.unit()
-    for number, share in shares:
-        left -= share
-        if left < 0:
-            return number
-    return shares[-1][0]
