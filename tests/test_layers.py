@@ -31,6 +31,7 @@ CORE_MAY_IMPORT = {
     "msgspec",
     "numpy",
     "typing",
+    "zlib",
 }
 """What has no clock, file, socket or randomness of its own. The core gets more only by a row here."""
 

@@ -21,7 +21,7 @@ from telling import Telling
 from comesh.core.effects import CommandDevice, Committed, Effect, Observe, Send
 from comesh.core.events import MessageReceived
 from comesh.core.group.succession import clock_epoch
-from comesh.core.group_messages import Body, InConfig
+from comesh.core.group_messages import Body, InConfig, Update
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import AnyEvent
@@ -275,25 +275,41 @@ class Stage:
         reached = self.world.radio.reaches(source, self.topology.nodes[to])
         return reached and self.world.runs(to)
 
+    def _whole(self, machine: str, effect: Effect) -> Effect:
+        """With whole records in the place of what changed in them, as the sender has them."""
+        if not isinstance(effect, Send) or not isinstance(effect.message, InConfig):
+            return effect
+        body = effect.message.body
+        process = self.world.machines[machine].process
+        replica = process and process.node.node.groups.replicas.get(effect.message.mark)
+        if not isinstance(body, Update) or not replica:
+            return effect
+        entries = replica.ledger.since(body.first - 1)
+        assert entries is not None
+        whole = msgspec.structs.replace(body, entries=entries[: len(body.entries)])
+        return msgspec.structs.replace(effect, message=msgspec.structs.replace(effect.message, body=whole))
+
     def overhear(self, machine: str, effects: list[Effect]) -> list[Effect]:
         """Tell the effects of a step, and give back those that happen."""
         self._tell_acts()
         happen: list[Effect] = []
-        for number, effect in enumerate(effects):
-            cue = next((cue for cue in self._cues if cue.times and cue.wanted(machine, effect)), None)
+        heard = [self._whole(machine, effect) for effect in effects]
+        for number, (effect, told) in enumerate(zip(effects, heard, strict=True)):
+            cue = next((cue for cue in self._cues if cue.times and cue.wanted(machine, told)), None)
             if cue is not None:
                 cue.times -= 1
                 if cue.deed is not None:
                     self.world.engine.at(self.world.now_ms, Priority.FAULT, cue.deed)
                 if cue.fate == "instead":
-                    for other in effects[number:]:
+                    for other in heard[number:]:
                         if cue.wanted(machine, other):
                             self.telling.effect(machine, other, lost=True)
                     break
                 if cue.fate in ("lost", "held"):
+                    self.telling.effect(machine, told, lost=cue.fate == "lost", held_ms=cue.held_ms)
                     self._take(cue, machine, effect)
                     continue
-            self.telling.effect(machine, effect)
+            self.telling.effect(machine, told)
             happen.append(effect)
             if cue is not None and cue.fate == "dies":
                 break
@@ -301,7 +317,6 @@ class Stage:
 
     def _take(self, cue: _Cue, machine: str, effect: Effect) -> None:
         """A message is lost, or comes later."""
-        self.telling.effect(machine, effect, lost=cue.fate == "lost", held_ms=cue.held_ms)
         if cue.fate == "held":
             assert isinstance(effect, Send)
             at_ms = self.world.now_ms + cue.held_ms

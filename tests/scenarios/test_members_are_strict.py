@@ -6,6 +6,7 @@ from staging import KITCHEN, NODES, Stage, lights, sends
 
 from comesh.core.effects import Send
 from comesh.core.events import MessageReceived
+from comesh.core.group.config import OF_THE_SEAT
 from comesh.core.group.replica import Replica
 from comesh.core.group_messages import Ask, Body, Claim, InConfig, Promise, Refuse, State
 from comesh.core.ids import NodeId
@@ -32,7 +33,7 @@ def answers(
 ) -> list[Body]:
     """What a member says at once to this message of another."""
     theirs = replica_of(stage, sender)
-    seat = theirs.store if store is None else store
+    seat = OF_THE_SEAT if store is None else store
     machine = stage.world.machines[to]
     assert machine.process is not None
     node = stage.world.machines[sender].process

@@ -4,7 +4,7 @@ import msgspec
 
 from comesh.core.group.config import Config
 from comesh.core.ids import Counter, DeviceId, DurationMs, GroupId
-from comesh.core.records import Entry, Record
+from comesh.core.records import Record, SaidEntry
 from comesh.core.stamps import Ballot, Era
 from comesh.core.values import Value
 from comesh.core.work_messages import Letter
@@ -74,7 +74,7 @@ class State(_Body, frozen=True, tag=7):
     base: int
     """-1: records holds everything."""
     records: tuple[Record, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[SaidEntry, ...]
     nonce: Counter
     config: Config
     sent_ms: Counter = 0
@@ -96,7 +96,7 @@ class Update(_Body, frozen=True, tag=9):
 
     ballot: Ballot
     first: Counter
-    entries: tuple[Entry, ...]
+    entries: tuple[SaidEntry, ...]
     committed: Counter
     sent_ms: Counter
     busy: bool = False
@@ -167,7 +167,7 @@ class Start(_Body, frozen=True, tag=16):
     digest: Counter
     base: int
     records: tuple[Record, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[SaidEntry, ...]
 
 
 class Installed(_Body, frozen=True, tag=17):
@@ -244,7 +244,8 @@ Body = (
 
 
 class InConfig(msgspec.Struct, frozen=True, array_like=True, tag=20):
-    """A message between members of a config, or to those invited to be. store: that the sender sits with."""
+    """A message between members of a config, or to those invited to be. store: that the sender sits with, or
+    OF_THE_SEAT."""
 
     group: GroupId
     number: Counter

@@ -3,8 +3,12 @@
 A datagram is one byte of wire version, then MessagePack of `[incarnation, deployment, message]`,
 each message an array that starts with its number. Fields are only ever added at the end, with a default;
 anything else raises WIRE_VERSION, and an unknown version is refused by name instead of misread.
+
+States and documents repeat names and fields: where that is long, what follows the first byte is deflated, and
+the byte's highest bit says so. Membership says many short things, and is never.
 """
 
+import zlib
 from enum import IntEnum
 
 import msgspec
@@ -13,7 +17,9 @@ from comesh.core.group_messages import InConfig
 from comesh.core.ids import Counter, DurationMs, Incarnation, NodeId
 from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
+DEFLATED = 0x80
+DEFLATED_FROM_BYTES = 256
 MAX_DATAGRAM_BYTES = 1_048_576
 """Upper bound of one decoded message; the transport fragments well below it."""
 
@@ -148,11 +154,19 @@ class WireError(ValueError):
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Datagram)
 _VERSION = bytes([WIRE_VERSION])
+_DEFLATED_VERSION = bytes([WIRE_VERSION | DEFLATED])
+_LONG = (InConfig, DocumentGiven)
+_WINDOW_BITS = -15
 
 
 def encode(datagram: Datagram) -> bytes:
     """The bytes of a datagram; what the core sends is built to stay below MAX_DATAGRAM_BYTES."""
-    return _VERSION + _encoder.encode(datagram)
+    data = _encoder.encode(datagram)
+    if len(data) < DEFLATED_FROM_BYTES or not isinstance(datagram.message, _LONG):
+        return _VERSION + data
+    deflate = zlib.compressobj(wbits=_WINDOW_BITS)
+    shorter = deflate.compress(data) + deflate.flush()
+    return _DEFLATED_VERSION + shorter if len(shorter) < len(data) else _VERSION + data
 
 
 def decode(data: bytes) -> Datagram:
@@ -161,9 +175,27 @@ def decode(data: bytes) -> Datagram:
         raise WireError("an empty datagram")
     if len(data) > MAX_DATAGRAM_BYTES:
         raise WireError(f"{len(data)} bytes, more than {MAX_DATAGRAM_BYTES}")
-    if data[0] != WIRE_VERSION:
-        raise WireError(f"wire version {data[0]}; this node speaks {WIRE_VERSION}: update the older one")
+    version = wire_version(data)
+    if version != WIRE_VERSION:
+        raise WireError(f"wire version {version}; this node speaks {WIRE_VERSION}: update the older one")
     try:
-        return _decoder.decode(memoryview(data)[1:])
+        said = memoryview(data)[1:]
+        return _decoder.decode(_inflate(said) if data[0] & DEFLATED else said)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(str(error)) from error
+
+
+def wire_version(data: bytes) -> int:
+    """That the sender of these bytes speaks."""
+    return data[0] & ~DEFLATED
+
+
+def _inflate(data: memoryview) -> bytes:
+    inflate = zlib.decompressobj(_WINDOW_BITS)
+    try:
+        said = inflate.decompress(data, MAX_DATAGRAM_BYTES)
+    except zlib.error as error:
+        raise WireError(f"it cannot be inflated: {error}") from error
+    if not inflate.eof:
+        raise WireError(f"it is cut off, or inflates to more than {MAX_DATAGRAM_BYTES} bytes")
+    return said

@@ -1,7 +1,7 @@
 """The committed state of a group, as records that replace each other by key. States never merge.
 
-A leader stages changed records; an update carries them whole, and whoever applies it puts each in the
-place of the one with the same key. So followers need no logic, and a state is the same as its history.
+A leader stages changed records; whoever applies an update puts each in the place of the one with the same
+key. So followers need no logic, and a state is the same as its history.
 """
 
 from enum import IntEnum, StrEnum
@@ -325,6 +325,13 @@ class Gone(_Record, frozen=True, tag=7):
         return self.gone
 
 
+class Changed(_Record, frozen=True, tag=11):
+    """In a message, in the place of a record: what differs from the one that had its key (`patches.py`)."""
+
+    key: str
+    patch: bytes
+
+
 Record = (
     GroupRecord
     | HandoffRecord
@@ -339,6 +346,8 @@ Record = (
 )
 Entry = tuple[Record, ...]
 """What one update carries: one record per key."""
+SaidEntry = tuple[Record | Changed, ...]
+"""The same on its way, for who has all entries before it."""
 
 
 def standing_key(kind: Kind, of: str) -> str:

@@ -79,8 +79,9 @@ class SelectionPolicy(DocumentModel):
         "Or one of your own.",
     )
     leaders: LeaderPolicyName = Field(
-        default=str(Locality.LOCALITY),
-        description="Who leads: a near member, any, or as your own policy says.",
+        default="spread",
+        description="Who leads. locality: a near member. spread: of the near ones who leads the fewest devices. "
+        "random: any member. Or one of your own.",
     )
     cluster_size: Annotated[Whole, Field(ge=1, le=MAX_CLUSTER_SIZE)] = Field(
         default=25, description="The most devices of one cluster."
@@ -182,7 +183,7 @@ PRESETS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
             "push": False,
             "timeouts": "fixed",
             "locks": {"batch": "none", "order": "device"},
-            "selection": {"power_domain_rule": False},
+            "selection": {"power_domain_rule": False, "leaders": "locality"},
         },
         # What a hub would be: one cluster of everything, and one node that looks after it.
         # A hub stays where it is: its epoch ends once a year.

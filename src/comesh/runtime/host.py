@@ -46,7 +46,7 @@ from comesh.core.events import JournalFailed, JournalMended, MessageReceived, Ti
 from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.journal import Image, JournalRecord
-from comesh.core.messages import WIRE_VERSION, Datagram, Doubled, WireError, decode, encode
+from comesh.core.messages import WIRE_VERSION, Datagram, Doubled, WireError, decode, encode, wire_version
 from comesh.core.node import AnyEvent, Node
 from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 from comesh.runtime.timers import Timers
@@ -410,4 +410,4 @@ def _kind(data: bytes, wrong: WireError) -> str:
     """What is wrong, in few words: counters have a bounded number of names."""
     if not data:
         return str(wrong)
-    return "a message that cannot be read" if data[0] == WIRE_VERSION else "another wire version"
+    return "a message that cannot be read" if wire_version(data) == WIRE_VERSION else "another wire version"

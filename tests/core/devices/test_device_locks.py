@@ -168,14 +168,23 @@ def test_old_holds_and_waiters_are_asked_about_and_freed_when_their_run_has_ende
     bench.run(9000)
     assert not bench.take(RunQuery)
     bench.run(2000)
+    assert bench.take(RunQuery) == [RunQuery(A, R1, (LAMP,), None)]
+    bench.run(10_000)
     assert bench.take(RunQuery) == [RunQuery(A, R1, (LAMP,), None), RunQuery(B, R2, (LAMP,), None)]
-    bench.run(9000)
-    assert len(bench.take(RunQuery)) == 2
     bench.say(ended(A, stage=Stage.EXECUTING, held=(Held(LAMP, Stamp(0, OPENING, 1), FIRST_ERA),)))
     assert bench.has(A)
     bench.say(ended(A))
     assert bench.has(B)
     assert refusals(bench.lock(A)) == ["released"]
+
+
+def test_a_waiter_that_asks_again_is_not_asked_about() -> None:
+    bench = Bench()
+    bench.lock(A)
+    for _ in range(3):
+        bench.lock(B)
+        bench.run(12_000)
+    assert {query.run for query in bench.take(RunQuery)} == {A}
 
 
 def test_a_run_that_went_on_to_a_newer_attempt_does_not_have_the_old_one() -> None:

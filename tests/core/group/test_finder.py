@@ -58,7 +58,7 @@ class Desk:
     def post_listing(self, ballot: Ballot, leader: NodeId) -> None:
         seats = tuple(Seat(node, UNBOUND_STORE) for node in (N4, N5, N6))
         config = Config(HALL, 1, 0, seats, 1000, 1)
-        key, version, value = listing_notice(config, ballot, leader, mesh_size=6)
+        key, version, value = listing_notice(config, ballot, leader, quiet=False)
         self.board[key] = Notice(key, version, value)
 
 

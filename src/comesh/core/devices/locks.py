@@ -6,7 +6,8 @@ Rules:
 - a device is granted when nobody holds it, no call of a former holder may still land, and it is settled in
   the era of its group. A removed device serves who has it or waits for it, and nobody new;
 - a later grant is told once. Who missed it asks again, as it does for everything not granted;
-- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it.
+- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it. A
+  waiter asks again by itself, and is asked about only when it stops to.
 """
 
 from collections.abc import Callable
@@ -117,8 +118,10 @@ class Locks:
         self.advance(device, step)
         record = self._cluster.find(device)
         hold = None if record is None else record.hold
-        mine = settled and hold is not None and hold.run == request.run
-        return LockAnswer(device, hold.stamp if mine and hold is not None else None, self._serving.era)
+        if settled and hold is not None and hold.run == request.run:
+            return LockAnswer(device, hold.stamp, self._serving.era)
+        self._put_off(device, request.run, step)
+        return LockAnswer(device, None, self._serving.era)
 
     def _why_not_wait(self, record: DeviceRecord, request: LockRequest, settled: bool) -> str:
         """Why this request neither renews a hold nor takes a place in the queue; empty: it may."""
@@ -270,6 +273,13 @@ class Locks:
                 self._cluster.set_timer("stale", device, after_ms, step)
         elif old:
             self._cluster.cancel_timer("stale", device, step)
+
+    def _put_off(self, device: DeviceId, run: RunId, step: Step) -> None:
+        """The run's group has just spoken of it, and does so again if it still waits."""
+        vigil = self._vigils.get(device, {}).get(run)
+        if vigil is not None:
+            settings = self._serving.settings
+            vigil.ask_ms = step.now_ms + settings.probe_after_ms + settings.most_request_resend_ms
 
     def on_stale_timer(self, device: DeviceId, step: Step) -> None:
         record = self._cluster.find(device)

@@ -53,6 +53,9 @@ _decoder = msgspec.msgpack.Decoder(Listing)
 QUIET_FROM_NODES = 300
 """In a mesh of so many nodes listings only ride along: to push each to everybody would be most of its
 traffic, and a letter to the wrong node costs an answer."""
+QUIET_FROM_PERIODS = 30.0
+"""But not where epochs are shorter than so many periods of membership: who rides along would hear of most
+leaders when they lead no more."""
 
 
 def notice_keys(group: GroupId) -> tuple[str, str]:
@@ -60,13 +63,16 @@ def notice_keys(group: GroupId) -> tuple[str, str]:
     return "config/" + group, QUIET + "config/" + group
 
 
-def listing_notice(
-    config: Config, ballot: Ballot, leader: NodeId, *, mesh_size: int
-) -> tuple[str, int, bytes]:
+def is_quiet(mesh_size: int, periods: float) -> bool:
+    """Whether listings ride along in a mesh of so many nodes, with epochs of so many periods of membership."""
+    return mesh_size >= QUIET_FROM_NODES and periods >= QUIET_FROM_PERIODS
+
+
+def listing_notice(config: Config, ballot: Ballot, leader: NodeId, *, quiet: bool) -> tuple[str, int, bytes]:
     """Key, version and value of the notice: versions rise with config and ballot."""
     listing = Listing(config.number, config.epoch, ballot, leader, config.nodes, config.version)
     version = (config.number << 24) | min(ballot.round, (1 << 24) - 1)
-    key = notice_keys(config.group)[mesh_size >= QUIET_FROM_NODES]
+    key = notice_keys(config.group)[quiet]
     return key, version, _encoder.encode(listing)
 
 

@@ -19,7 +19,7 @@ from comesh.core.events import (
     Timer,
 )
 from comesh.core.group.admission import Admission
-from comesh.core.group.config import GENESIS_STORE, UNBOUND_STORE, Config, Seat
+from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Config, Seat
 from comesh.core.group.election import Election
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.post import Post
@@ -286,7 +286,7 @@ class Groups:
     # -- between members ---------------------------------------------------------------------------------
 
     def send(self, to: NodeId, replica: Replica, body: Body, step: Step) -> None:
-        message = InConfig(replica.config.group, replica.config.number, replica.mark, replica.store, body)
+        message = InConfig(replica.config.group, replica.config.number, replica.mark, OF_THE_SEAT, body)
         self.send_message(to, message, step)
 
     def send_message(self, to: NodeId, message: InConfig, step: Step) -> None:
@@ -338,7 +338,8 @@ class Groups:
 
     def _sits(self, replica: Replica, rank: int, store: int) -> bool:
         """Another member, with the journal that the seat was given to: another one is a stranger's."""
-        return rank != replica.rank and replica.config.seats[rank].store == store != UNBOUND_STORE
+        given = replica.config.seats[rank].store
+        return rank != replica.rank and given != UNBOUND_STORE and store in (given, OF_THE_SEAT)
 
     def successor_of(self, group: GroupId, number: int) -> Config | None:
         """A config after that one, of which a quorum is installed; None: that one may still be needed.

@@ -18,7 +18,7 @@ from comesh.core.group.config import UNBOUND_STORE, Config, Seat
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Installed, Invite, Ready, Retire, Start
 from comesh.core.ids import NodeId
-from comesh.core.records import Entry, HandoffRecord, Record
+from comesh.core.records import HandoffRecord, Record, SaidEntry
 from comesh.core.step import Step
 
 if TYPE_CHECKING:
@@ -258,10 +258,10 @@ class Handoff:
         ledger = replica.ledger
         base = ledger.number
         records: tuple[Record, ...] = ()
-        entries: tuple[Entry, ...] = ()
+        entries: tuple[SaidEntry, ...] = ()
         if node not in replica.config.nodes or node in self._lacking:
             ready = self._ready.get(node)
-            since = None if ready is None or node in self._lacking else ledger.since(ready.number)
+            since = None if ready is None or node in self._lacking else ledger.said_since(ready.number)
             base = -1 if since is None or ready is None else ready.number
             records, entries = (ledger.snapshot(), ()) if since is None else ((), since)
         start = Start(self._successor, ledger.number, ledger.digest, base, records, entries)

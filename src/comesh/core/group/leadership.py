@@ -21,7 +21,7 @@ from comesh.core.group.serving import Mail, Serving
 from comesh.core.group.transfer import state_for
 from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Lettered, Ready, Sync, Update
 from comesh.core.ids import NodeId
-from comesh.core.records import Entry, GroupRecord, HandoffRecord
+from comesh.core.records import Entry, GroupRecord, HandoffRecord, SaidEntry
 from comesh.core.stamps import OPENING, Ballot, Era
 from comesh.core.step import Step
 
@@ -270,9 +270,9 @@ class Leadership:
         if have is None:
             return
         ledger = self._replica.ledger
-        entries: tuple[Entry, ...] | None = ()
+        entries: tuple[SaidEntry, ...] | None = ()
         if rank in self._nearest.ranks or not self._was_silent(rank, step):
-            entries = ledger.since(max(have, self._sent.get(rank, 0)))
+            entries = ledger.said_since(max(have, self._sent.get(rank, 0)))
             self._sent[rank] = ledger.number
         if entries is None:
             entries, also_empty = (), True  # an update without them has it ask for the state
@@ -475,7 +475,7 @@ class Leadership:
                 have = self._acked.get(rank)
                 if have is None or have >= ledger.number or self._was_silent(rank, step):
                     continue
-                entries = ledger.since(have) or ledger.since(self.committed) or ()
+                entries = ledger.said_since(have) or ledger.said_since(self.committed) or ()
                 first = ledger.number - len(entries) + 1
                 busy = self._busy and rank in self._nearest.ranks
                 update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)

@@ -3,7 +3,8 @@
 The digest is the sum over all records of a hash of each, so that it follows changes at the cost of what
 changed, and only when somebody asks for it. Two members with one number and one digest hold one state.
 
-The ring keeps the last entries, so that who missed a few can be sent those instead of everything.
+The ring keeps the last entries, so that who missed a few can be sent those instead of everything; and what
+each of them replaced, so that a message need only say what changed.
 """
 
 from collections import deque
@@ -12,7 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from comesh.core.records import Entry, Gone, Record
+from comesh.core.group.patches import said, whole
+from comesh.core.records import Entry, Gone, Record, SaidEntry
 
 RING_ENTRIES = 256
 MOST_BYTES = 262_144
@@ -29,13 +31,31 @@ def record_hash(record: Record) -> int:
     return int.from_bytes(blake2b(_encode(record), digest_size=8).digest(), "little") & DIGEST_MASK
 
 
+class _Kept:
+    """An entry, and the records that it took the place of."""
+
+    __slots__ = ("_said", "before", "entry")
+
+    def __init__(self, entry: Entry, before: tuple[Record | None, ...]) -> None:
+        self.entry = entry
+        self.before = before
+        self._said: SaidEntry | None = None
+
+    @property
+    def said(self) -> SaidEntry:
+        """As it is sent."""
+        if self._said is None:
+            self._said = said(self.entry, self.before)
+        return self._said
+
+
 class Ledger:
     __slots__ = ("_changed", "_digest", "_hashes", "_ring", "number", "records")
 
     def __init__(self, records: Mapping[str, Record], number: int) -> None:
         self.records: dict[str, Record] = dict(records)
         self.number = number
-        self._ring: deque[Entry] = deque(maxlen=RING_ENTRIES)
+        self._ring: deque[_Kept] = deque(maxlen=RING_ENTRIES)
         self._hashes: dict[str, int] = {}
         self._digest = 0
         self._changed: dict[str, None] = dict.fromkeys(self.records)
@@ -53,6 +73,7 @@ class Ledger:
 
     def append(self, entry: Entry) -> None:
         """Put the records of the next entry in."""
+        before = tuple([self.records.get(record.key) for record in entry])
         for record in entry:
             if isinstance(record, Gone):
                 self.records.pop(record.gone, None)
@@ -60,7 +81,14 @@ class Ledger:
                 self.records[record.key] = record
             self._changed[record.key] = None
         self.number += 1
-        self._ring.append(entry)
+        self._ring.append(_Kept(entry, before))
+
+    def follow(self, entry: SaidEntry) -> Entry | None:
+        """Put in what the next entry says, and return it whole; None: it does not follow from what is held."""
+        found = whole(entry, self.records)
+        if found is not None:
+            self.append(found)
+        return found
 
     def replace(self, records: Iterable[Record], number: int) -> None:
         """Another state takes the place of this one; entries before it are not known."""
@@ -72,14 +100,23 @@ class Ledger:
         self._changed = dict.fromkeys(self.records)
 
     def since(self, number: int) -> tuple[Entry, ...] | None:
-        """The entries after that number, or None where the ring does not reach back, or they are too much for
-        one message."""
+        """The entries after that number, or None where the ring does not reach back."""
+        kept = self._kept_since(number)
+        return None if kept is None else tuple([one.entry for one in kept])
+
+    def said_since(self, number: int) -> tuple[SaidEntry, ...] | None:
+        """The same for a message; None also where they are too much for one."""
+        kept = self._kept_since(number)
+        if kept is None:
+            return None
+        entries = tuple([one.said for one in kept])
+        return None if len(kept) > FEW_ENTRIES and len(_encode(entries)) > MOST_BYTES else entries
+
+    def _kept_since(self, number: int) -> list[_Kept] | None:
         missing = self.number - number
         if not 0 <= missing <= len(self._ring):
             return None
-        ring = self._ring
-        entries = tuple([ring[at] for at in range(-missing, 0)])
-        return None if missing > FEW_ENTRIES and len(_encode(entries)) > MOST_BYTES else entries
+        return [self._ring[at] for at in range(-missing, 0)]
 
     def snapshot(self) -> tuple[Record, ...]:
         return tuple(self.records.values())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
-from comesh.core.group.finder import Finder, Sent, listing_notice
+from comesh.core.group.finder import Finder, Sent, is_quiet, listing_notice
 from comesh.core.group.serving import Mail
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
@@ -178,8 +178,10 @@ class Post:
         groups = self._groups
         serving = groups.serving(group)
         if serving is not None:
-            size = len(groups.versions.newest.plan.nodes)
-            notice = listing_notice(serving.config, serving.ballot, groups.own, mesh_size=size)
+            newest = groups.versions.newest
+            periods = newest.settings.epoch_ms / groups.membership.settings.period_ms
+            quiet = is_quiet(len(newest.plan.nodes), periods)
+            notice = listing_notice(serving.config, serving.ballot, groups.own, quiet=quiet)
             groups.post_notice(*notice, step)
 
     # -- silent groups -----------------------------------------------------------------------------------

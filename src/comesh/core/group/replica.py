@@ -66,7 +66,6 @@ class Replica:
         self.settings = settings
         self.config: Config = kept.config
         self.mark = kept.config.mark
-        self.store = kept.store
         rank = self.config.rank_of(host.own)
         assert rank is not None, f"{host.own} has no seat in {self.config}"
         self.rank: int = rank
@@ -314,21 +313,20 @@ class Replica:
             self._ask_for_state(rank, update.ballot, step)
             return
         missing = update.entries[self.ledger.number + 1 - update.first :]
-        for entry in missing:
-            self.append(entry, update.ballot, step)
+        for said in missing:
+            entry = self.ledger.follow(said)
+            if entry is None:
+                self._ask_for_all(rank, update.ballot, step)
+                return
+            self.persist(entry, update.ballot, step)
         self.committed = max(self.committed, min(update.committed, self.ledger.number))
         self.leader_busy = update.busy
         self.acknowledge(rank, update.ballot, update.sent_ms, step)
         if isinstance(update, Lettered):
             take_letters(self, rank, update, step)
 
-    def append(self, entry: Entry, ballot: Ballot, step: Step) -> None:
-        """Accept the next entry: written before it is acknowledged."""
-        self.ledger.append(entry)
-        self.persist(entry, ballot, step)
-
     def persist(self, entry: Entry, ballot: Ballot, step: Step) -> None:
-        """Write the entry that the ledger ends with."""
+        """Write the entry that the ledger ends with: before it is acknowledged."""
         flush = self.settings.strict or any(map(outlives_power, entry))
         step.do(Persist(Appended(self.mark, ballot, self.ledger.number, entry), flush))
 
@@ -341,6 +339,10 @@ class Replica:
         self.lease_ends_ms = step.now_ms + self.lease_ms * (1 + self.settings.drift)
         self.expect_leader(step)
         self.send(rank, Acked(ballot, self.ledger.number, sent_ms), step)
+
+    def _ask_for_all(self, rank: int, ballot: Ballot, step: Step) -> None:
+        """What the leader has does not follow from what this member holds."""
+        self.send(rank, Gap(ballot, NO_BALLOT, 0, 0), step)
 
     def _ask_for_state(self, rank: int, ballot: Ballot, step: Step) -> None:
         ledger = self.ledger
@@ -404,7 +406,8 @@ class Replica:
         if not self.whole and not state.nonce:
             return
         if not adopt(self.ledger, state):
-            self._ask_for_state(rank, state.ballot, step)
+            ask = self._ask_for_all if state.base == self.ledger.number else self._ask_for_state
+            ask(rank, state.ballot, step)
             return
         self.persist_promise(state.ballot, step)
         self.take(state, state.number, state.ballot, step)

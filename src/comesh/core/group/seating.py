@@ -109,9 +109,8 @@ class Seating:
         if base is None or base.ledger.number != start.base:
             return None
         ledger = Ledger(base.ledger.records, base.ledger.number)
-        for entry in start.entries:
-            ledger.append(entry)
-        fits = (ledger.number, ledger.digest) == (start.number, start.digest)
+        follows = all(ledger.follow(entry) is not None for entry in start.entries)
+        fits = follows and (ledger.number, ledger.digest) == (start.number, start.digest)
         return ledger.snapshot() if fits else None
 
     def install_from(self, state: State, step: Step) -> KeptConfig | None:

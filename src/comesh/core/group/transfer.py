@@ -19,7 +19,7 @@ def state_for(replica: "Replica", asked: Gap | Pull | Recover, ballot: Ballot, s
         accepted, number = asked.accepted, asked.number
     nonce = 0 if isinstance(asked, Gap) else asked.nonce
     ledger = replica.ledger
-    entries = ledger.since(number) if _is_prefix(replica, accepted, number) else None
+    entries = ledger.said_since(number) if _is_prefix(replica, accepted, number) else None
     return State(
         ballot=ballot,
         accepted=replica.accepted,
@@ -50,9 +50,8 @@ def adopt(ledger: Ledger, state: State) -> bool:
     if state.base != ledger.number:
         return False
     before = ledger.snapshot()
-    for entry in state.entries:
-        ledger.append(entry)
-    if ledger.digest != state.digest:
+    follows = all(ledger.follow(entry) is not None for entry in state.entries)
+    if not follows or ledger.digest != state.digest:
         ledger.replace(before, state.base)
         return False
     return True

@@ -89,7 +89,7 @@ class Medley:
         """seeds: whom to ask when joining, besides some others; table: what is known (simulations)."""
         self._own = own
         self._roster = roster
-        self._settings = settings
+        self.settings = settings
         self._draws = draws
         self._seeds = tuple(seed for seed in seeds if seed != own)
         self._number = roster.index[own]
@@ -151,8 +151,8 @@ class Medley:
         self._joined = alone or table.incarnation(self._number) == self.incarnation
         if table.compare(self._number, self.incarnation, MemberState.ALIVE) > 0:
             table.set(self._number, self.incarnation, MemberState.ALIVE)
-        step.set_timer(PERIOD, self._draws.unit() * self._settings.period_ms)
-        step.set_timer(EXCHANGE, self._draws.unit() * self._settings.exchange_ms)
+        step.set_timer(PERIOD, self._draws.unit() * self.settings.period_ms)
+        step.set_timer(EXCHANGE, self._draws.unit() * self.settings.exchange_ms)
         if not self._joined:
             self._join(step)
 
@@ -230,7 +230,7 @@ class Medley:
         self.beliefs.table.set(self._number, self.incarnation, MemberState.LEFT)
         self._announce(step)
         step.cancel_timer(PERIOD)
-        step.set_timer(LEAVE, LEAVE_ROUNDS * self._settings.gossip_ms)
+        step.set_timer(LEAVE, LEAVE_ROUNDS * self.settings.gossip_ms)
 
     # -- messages ------------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class Medley:
     def _spread_soon(self, step: Step) -> None:
         """What was just learned is passed on, but not by everyone at the same moment."""
         if not self._gossiping and self.beliefs.queue:
-            self._gossip_after(self._draws.unit() * self._settings.gossip_ms, step)
+            self._gossip_after(self._draws.unit() * self.settings.gossip_ms, step)
 
     def _gossip_after(self, delay_ms: float, step: Step) -> None:
         self._gossiping = True
@@ -331,9 +331,9 @@ class Medley:
 
     def _on_gossip_round(self, step: Step) -> None:
         self._gossiping = False
-        partners = self._partners(self._settings.fanout)
+        partners = self._partners(self.settings.fanout)
         if not partners:
-            self._gossip_after(self._settings.exchange_ms, step)
+            self._gossip_after(self.settings.exchange_ms, step)
             return
         for number in partners:
             rumours = self.beliefs.queue.take(self.beliefs.sends)
@@ -341,7 +341,7 @@ class Medley:
                 return
             step.send(self._roster.ids[number], self.incarnation, Gossip(rumours))
         if self.beliefs.queue:
-            self._gossip_after(self._settings.gossip_ms, step)
+            self._gossip_after(self.settings.gossip_ms, step)
 
     def _partners(self, count: int) -> list[int]:
         """Living nodes to talk to: near ones, and one from anywhere so that news crosses the mesh."""
@@ -382,7 +382,7 @@ class Medley:
         if len(gone) >= self.beliefs.table.living:
             self._exchange_soon(step)
         else:
-            step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.75, 1.25))
+            step.set_timer(EXCHANGE, self.settings.exchange_ms * self._draws.between(0.75, 1.25))
 
     def _send_exchange(self, number: int, step: Step) -> None:
         exchange = Exchange(self._digest, members=self.beliefs.table.digest)
@@ -390,7 +390,7 @@ class Medley:
 
     def _exchange_soon(self, step: Step) -> None:
         """There is more to learn than can wait for the next regular comparison."""
-        step.set_timer(EXCHANGE, self._settings.exchange_ms * self._draws.between(0.05, 0.15))
+        step.set_timer(EXCHANGE, self.settings.exchange_ms * self._draws.between(0.05, 0.15))
 
     def _on_exchange(self, sender: NodeId, theirs: Exchange, step: Step) -> None:
         if theirs.answer:
@@ -425,7 +425,7 @@ class Medley:
                 self.incarnation,
                 Exchange(self._digest, False, self.beliefs.table.digest),
             )
-        step.set_timer(JOIN, self._join_periods * self._settings.period_ms)
+        step.set_timer(JOIN, self._join_periods * self.settings.period_ms)
         self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
 
     def _become_joined(self, step: Step) -> None:
@@ -448,7 +448,7 @@ class Medley:
             self._claim_above(rumour.incarnation, step)
         elif self._rival is None:
             self._rival = rumour.incarnation
-            step.set_timer(RIVAL, RIVAL_PERIODS * self._settings.period_ms)
+            step.set_timer(RIVAL, RIVAL_PERIODS * self.settings.period_ms)
 
     def _is_behind(self, rumour: MemberUpdate) -> bool:
         """Does whoever spreads this rumour not know, and is not being told already, that it is wrong?"""
@@ -484,7 +484,7 @@ class Medley:
             self._witnesses.clear()
             self._on_self(MemberUpdate(self._own, MemberState.ALIVE, message.younger), step)
         first_ms = self._witnesses.setdefault(witness, heard_ms)
-        if self._joined and heard_ms - first_ms > LATE_PERIODS * self._settings.period_ms:
+        if self._joined and heard_ms - first_ms > LATE_PERIODS * self.settings.period_ms:
             step.do(
                 Stop(
                     f"another process runs as node '{self._own}' and is younger (boot "

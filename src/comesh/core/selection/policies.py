@@ -27,6 +27,7 @@ The built-in ones, for a config of 2g+1 members:
   order of distance to the centre; what is still missing is taken by hash;
 - leaders `locality`: of those that the member policy took, the g+1 nearest to the centre, by hash; then the
   others by hash. Under `lsh-mix` those are the local members;
+- leaders `spread`: the same nodes first, but of those who leads the fewest devices now, of equals by hash;
 - leaders `random`: all by hash.
 """
 
@@ -72,6 +73,11 @@ class Choice:
     def served(self) -> Integers:
         """How many devices each node looked after in the last epoch; once per group that had them."""
         return self._view.served
+
+    @property
+    def led(self) -> Integers:
+        """How many devices there are in the groups that each node was to lead in the last epoch."""
+        return self._view.led
 
     @cached_property
     def _centre_row(self) -> int:
@@ -146,6 +152,11 @@ def local_leaders(choice: Choice, chosen: Chosen) -> list[int]:
     return choice.by_hash(choice.nearest(chosen.taken)[: choice.majority])
 
 
+def spread_leaders(choice: Choice, chosen: Chosen) -> list[int]:
+    local = local_leaders(choice, chosen)
+    return sorted(local, key=lambda position: int(choice.led[position]))
+
+
 def random_leaders(choice: Choice, chosen: Chosen) -> tuple[int, ...]:
     return ()
 
@@ -154,4 +165,5 @@ register_member_policy("lsh-mix", lsh_mix)
 register_member_policy("locality", lsh_mix)  # As plans and the published vectors call it.
 register_member_policy("random", random_members)
 register_leader_policy("locality", local_leaders)
+register_leader_policy("spread", spread_leaders)
 register_leader_policy("random", random_leaders)

@@ -222,6 +222,13 @@ class View:
         return counts
 
     @cached_property
+    def led(self) -> Integers:
+        """How many devices each of the nodes alive looked after as the first of a group's members."""
+        first = {group: members[:1] for group, members in self._table.items()}
+        counts: Integers = self._selector.looked_after(first)[1][self._rows]
+        return counts
+
+    @cached_property
     def _family(self) -> HashFamily:
         plan = self._selector.plan
         return HashFamily(plan.settings.lsh, plan.settings.seed, self.epoch, plan.spacing_mm)
