@@ -57,7 +57,8 @@ class ProtocolSettings(msgspec.Struct, frozen=True, kw_only=True):
     drift: float = 0.01
     """Clocks of two nodes run at rates at most this far apart."""
     cold_wait_ms: float = 30_000.0
-    replace_after_ms: float = 10_000.0
+    replace_after_ms: float = 3000.0
+    """A member that has been believed dead for so long is replaced."""
     ready_wait_ms: float = 5000.0
     start_resend_ms: float = 1000.0
     request_resend_ms: float = 1000.0
@@ -66,6 +67,11 @@ class ProtocolSettings(msgspec.Struct, frozen=True, kw_only=True):
     probe_after_ms: float = 10_000.0
     usual_round_trip_ms: float = 100.0
     """Of a peer or device that was never measured."""
+
+    @property
+    def silent_after_ms(self) -> float:
+        """So is one that lives and acknowledges nothing for this long: 3 times that, 5 leases at least."""
+        return max(3.0 * self.replace_after_ms, 5.0 * self.lease_ms)
 
     @property
     def commit_giveup_ms(self) -> float:

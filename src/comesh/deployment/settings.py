@@ -80,8 +80,8 @@ class SelectionPolicy(DocumentModel):
     )
     leaders: LeaderPolicyName = Field(
         default="spread",
-        description="Who leads. locality: a near member. spread: of the near ones who leads the fewest devices. "
-        "random: any member. Or one of your own.",
+        description="Who leads. locality: a near member. spread: of the near ones who leads the fewest "
+        "devices. random: any member. Or one of your own.",
     )
     cluster_size: Annotated[Whole, Field(ge=1, le=MAX_CLUSTER_SIZE)] = Field(
         default=25, description="The most devices of one cluster."

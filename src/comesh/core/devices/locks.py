@@ -6,8 +6,8 @@ Rules:
 - a device is granted when nobody holds it, no call of a former holder may still land, and it is settled in
   the era of its group. A removed device serves who has it or waits for it, and nobody new;
 - a later grant is told once. Who missed it asks again, as it does for everything not granted;
-- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it. A
-  waiter asks again by itself, and is asked about only when it stops to.
+- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it.
+  A waiter asks again by itself, and is asked about only when it stops to.
 """
 
 from collections.abc import Callable

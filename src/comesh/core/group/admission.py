@@ -45,8 +45,8 @@ class Admission:
         self._seating = seating
         self.early: deque[tuple[NodeId, InConfig]] = deque(maxlen=EARLY_MESSAGES)
         self._early_since: dict[GroupId, tuple[int, float]] = {}
-        """The config that this node is invited to and that was led before it was started there, by mark; and when
-        that was heard first."""
+        """The config that this node is invited to and that was led before it was started there, by mark; and
+        when that was heard first."""
 
     def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:
         """Answer about a config that this node has no replica of."""

@@ -12,8 +12,8 @@ GENESIS_STORE = 0
 UNBOUND_STORE = -1
 """The store of a seat that nobody was Ready to take: it neither acks nor promises in this config."""
 OF_THE_SEAT = -2
-"""In a message: the store that the sender's seat was given to. Who has the config in its journal sits with that
-one, so it need not be said."""
+"""In a message: the store that the sender's seat was given to. Who has the config in its journal sits with
+that one, so it need not be said."""
 
 
 class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):

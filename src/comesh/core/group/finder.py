@@ -64,7 +64,7 @@ def notice_keys(group: GroupId) -> tuple[str, str]:
 
 
 def is_quiet(mesh_size: int, periods: float) -> bool:
-    """Whether listings ride along in a mesh of so many nodes, with epochs of so many periods of membership."""
+    """Whether listings ride along, in a mesh of so many nodes with epochs of so many membership periods."""
     return mesh_size >= QUIET_FROM_NODES and periods >= QUIET_FROM_PERIODS
 
 

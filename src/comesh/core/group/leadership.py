@@ -427,9 +427,9 @@ class Leadership:
         self._replica.deadlines.set("touch", max(after_ms, LEAST_TOUCH_MS), step)
 
     def is_silent(self, rank: int, step: Step) -> bool:
-        """It acknowledged nothing for as long as replacing a member waits."""
+        """It acknowledged nothing for so long that another should have its seat."""
         heard_ms = self._heard_ms.get(rank, self._opened_ms)
-        return step.now_ms - heard_ms > self._replica.settings.replace_after_ms
+        return step.now_ms - heard_ms > self._replica.settings.silent_after_ms
 
     # -- time --------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class Ledger:
         self._ring.append(_Kept(entry, before))
 
     def follow(self, entry: SaidEntry) -> Entry | None:
-        """Put in what the next entry says, and return it whole; None: it does not follow from what is held."""
+        """Put in what the next entry says, and return it whole; None: it does not follow from this state."""
         found = whole(entry, self.records)
         if found is not None:
             self.append(found)

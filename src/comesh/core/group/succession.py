@@ -1,4 +1,4 @@
-"""Which config should follow: the end of an epoch, f members gone, or a new deployment version.
+"""Which config should follow: the end of an epoch, a member gone, or a new deployment version.
 
 The clock only proposes: a leader looks whether its wall clock has crossed a boundary since it began to
 serve, and then counts the epoch up by one. So a clock that was set forward costs at most one handoff, epochs
@@ -89,11 +89,11 @@ def _is_epoch_over(replica: Replica, leadership: Leadership, epoch_ms: float, st
 
 
 def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeId], step: Step) -> bool:
-    """f members or more are gone, and have been for replace_after_ms."""
+    """A member is gone, and has been for replace_after_ms: the next one might be one too many."""
     config = replica.config
     unseated = len(_unseated(replica, living, step))
     gone = sum(seat.node not in living for seat in config.seats) + unseated
-    if gone < max(config.f, 1):
+    if not gone:
         leadership.short_since_ms = None
         return False
     if leadership.short_since_ms is None:
