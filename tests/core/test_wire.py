@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from comesh.core.ids import Incarnation, NodeId
 from comesh.core.messages import (
+    DEFLATED,
     MAX_DATAGRAM_BYTES,
     WIRE_VERSION,
     Ack,
@@ -29,7 +30,9 @@ from comesh.core.messages import (
     WireError,
     decode,
     encode,
+    wire_version,
 )
+from comesh.core.work_messages import DocumentGiven
 
 counters = st.integers(0, 2**63 - 1)
 names = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=20).map(NodeId)
@@ -68,7 +71,36 @@ def test_what_is_encoded_comes_back(datagram: Datagram) -> None:
 @given(st.binary(max_size=200))
 def test_garbage_is_refused(data: bytes) -> None:
     with pytest.raises(WireError):
-        decode(b"\x01" + data if data[:1] != b"\x94" else data)
+        decode(bytes([WIRE_VERSION]) + data if data[:1] != b"\x94" else data)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_that_says_it_is_deflated_is_refused(data: bytes) -> None:
+    with pytest.raises(WireError):
+        decode(bytes([WIRE_VERSION | DEFLATED]) + data)
+
+
+LONG = Datagram(Incarnation(1, 1), 1, DocumentGiven(2, "devices:\n" + "  lamp: {place: [1m, 2m]}\n" * 100))
+
+
+def test_what_is_long_and_repeats_itself_is_deflated() -> None:
+    data = encode(LONG)
+    assert len(data) < len(msgspec.msgpack.encode(LONG)) / 10
+    assert decode(data) == LONG
+    assert wire_version(data) == WIRE_VERSION
+
+
+def test_membership_is_never_deflated() -> None:
+    gossip = Datagram(Incarnation(1, 1), 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1000)),))))
+    assert len(encode(gossip)) > 1000
+
+
+def test_what_is_cut_off_or_grows_too_much_is_refused() -> None:
+    with pytest.raises(WireError, match="cut off"):
+        decode(encode(LONG)[:-3])
+    bomb = Datagram(Incarnation(1, 1), 1, DocumentGiven(2, "x" * MAX_DATAGRAM_BYTES))
+    with pytest.raises(WireError, match="more than"):
+        decode(encode(bomb))
 
 
 @given(datagrams, st.data())

@@ -148,7 +148,7 @@ def copied_card() -> Stage:
     """Beyond the paper: the card of n5 is copied and started elsewhere, so that two processes have one
     name. To its new machine the journal is a stranger's: it has no seat. The older process stops itself, the
     run is not disturbed, and the seat that was lost is filled by a new config."""
-    settings = msgspec.structs.replace(CALM, replace_after_ms=6000.0)
+    settings = msgspec.structs.replace(CALM, replace_after_ms=2000.0)
     stage = Stage(lights("evening", "kettle", "lamp", fades=True), settings=settings)
     stage.fire("evening")
     stage.run(seconds=0.5)

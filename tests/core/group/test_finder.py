@@ -1,7 +1,9 @@
 """Finding leaders: when a silent group may be reached again, and who is then written to."""
 
+import pytest
+
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
-from comesh.core.group.finder import UNANSWERED, Finder, listing_notice
+from comesh.core.group.finder import UNANSWERED, Finder, is_quiet, listing_notice
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.messages import Notice
 from comesh.core.plan import Plan, SelectionSettings
@@ -120,3 +122,13 @@ def test_a_member_that_names_the_same_leader_has_it_tried_again() -> None:
     desk.now_ms += 1.0
     assert [sent.letter for sent in desk.finder.corrected(HALL, FIRST, N4, desk.step)][-1] == ASKS
     assert desk.finder.corrected(HALL, FIRST, N4, desk.step) == [], "once"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "periods", "quiet"),
+    [(299, 60.0, False), (300, 60.0, True), (4000, 29.9, False), (4000, 30.0, True)],
+)
+def test_listings_ride_along_only_in_large_meshes_with_long_epochs(
+    nodes: int, periods: float, quiet: bool
+) -> None:
+    assert is_quiet(nodes, periods) is quiet

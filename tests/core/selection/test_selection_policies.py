@@ -120,6 +120,22 @@ def test_a_leader_policy_ranks_and_changes_no_member(leaders: Leaders) -> None:
         assert away == sorted(away, reverse=True)
 
 
+def test_spread_takes_of_the_near_ones_who_leads_the_fewest_devices() -> None:
+    local, spread = (Selector(grid_plan(100, 1, f=2, leaders=name)) for name in ("locality", "spread"))
+    for group in local.watched:
+        others = [one for one in local.watched if one != group]
+        by_place = local.select(group, 1, local.node_ids, {})
+        assert spread.select(group, 1, spread.node_ids, {}) == by_place, "nobody leads anything"
+        first, second, third, *_ = by_place
+        table = {others[0]: (first, third), others[1]: (second, third), others[2]: (first, third)}
+        ranked = spread.select(group, 1, spread.node_ids, table)
+        near = local.select(group, 1, local.node_ids, table)
+        led = {node: sum(table[one][0] == node for one in table) for node in near}
+        assert set(ranked[:3]) == set(near[:3]), "the same three are near"
+        assert [led[node] for node in ranked[:3]] == sorted(led[node] for node in near[:3])
+        assert ranked[3:] == near[3:]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
