@@ -20,7 +20,7 @@ from comesh.core.effects import (
 from comesh.core.events import JournalFailed, JournalMended, NoticePosted, Timer, TimerFired
 from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.journal import BootRaised, Image, JournalRecord
-from comesh.core.messages import Datagram, Gossip, Rumours, encode
+from comesh.core.messages import WIRE_VERSION, Datagram, Gossip, Rumours, encode
 from comesh.runtime.host import DeviceEffect, Host
 from comesh.runtime.transport import Rest, no_rest
 
@@ -369,7 +369,7 @@ def test_observations_are_told_in_their_place() -> None:
     [
         (b"", "an empty datagram"),
         (b"\x63rest", "another wire version"),
-        (b"\x01rest", "a message that cannot be read"),
+        (bytes([WIRE_VERSION]) + b"rest", "a message that cannot be read"),
     ],
 )
 def test_what_is_not_a_message_is_dropped_and_counted(data: bytes, why: str) -> None:

@@ -27,6 +27,7 @@ from comesh.runtime.clock import Clock, LastWall, MeshClock
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import DeviceEvent, Devices
+from comesh.runtime.devices.frames import FIRST_BYTE as DEVICES
 from comesh.runtime.documents import (
     Chain,
     Compiler,
@@ -272,11 +273,12 @@ class Assembly:
         self.host.give(*events)
 
     def _deliver(self, sender: NodeId, message: bytes) -> None:
-        if message[:1] == b"\x01":
+        first = message[0] if message else 0
+        if first not in (QUESTION, DEVICES):  # then it is of the core, in this wire version or another
             self.host.deliver(sender, message)
         elif sender not in self.deployment.nodes:
             self.host.counters["dropped: from a node that the deployment does not have"] += 1
-        elif message[:1] == bytes([QUESTION]):
+        elif first == QUESTION:
             if not self.questions.on_frame(sender, message):
                 self.host.counters["dropped: a question that cannot be read"] += 1
         elif not self.devices.on_frame(sender, message):

@@ -42,7 +42,7 @@ class Orders:
                 case AuditRecord():
                     self._on_audit(at_ms, group, after, state)
                 case Standing(kind=Kind.PAUSED):
-                    self._on_paused(at_ms, after, state)
+                    self._on_paused(at_ms, after, state, _begun_by_hand(changes))
                 case _:
                     pass
 
@@ -66,10 +66,12 @@ class Orders:
                 what = f"{run.run} goes on, but its routine was paused by {order.by}"
                 self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run.run,))
 
-    def _on_paused(self, at_ms: float, order: Standing, state: State) -> None:
+    def _on_paused(self, at_ms: float, order: Standing, state: State, begun: set[RunId]) -> None:
+        """begun: in this entry, by hand. A pause ends those that it finds, and keeps no later one back."""
         for record in state.records.values():
             if (
                 isinstance(record, RunRecord)
+                and record.run not in begun
                 and record.stage is not Stage.RELEASING_LOCKS
                 and order.of in (ALL, record.run.routine)
             ):
@@ -115,3 +117,13 @@ def _commanding(before: Record | None, device: DeviceRecord) -> list[RunId]:
         and call.outcome is None
         and not is_by_hand(call.run)
     ]
+
+
+def _begun_by_hand(changes: list[Change]) -> set[RunId]:
+    return {
+        after.run
+        for _, before, after in changes
+        if isinstance(after, RunRecord)
+        and is_by_hand(after.run)
+        and not (isinstance(before, RunRecord) and before.run == after.run)
+    }
