@@ -77,7 +77,7 @@ def test_unknown_names_are_refused_with_the_line_and_the_known_ones() -> None:
     ]
     assert told(text(leaders="randm")) == [
         "d.yaml:4: settings.selection.leaders: unknown leader policy 'randm'; did you mean 'random'?; "
-        f"known here: locality, random; {install}"
+        f"known here: locality, random, spread; {install}"
     ]
     assert told(text(strategy="fast")) == [
         "d.yaml:5: settings.locks.strategy: unknown lock strategy 'fast'; "

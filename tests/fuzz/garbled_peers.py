@@ -20,7 +20,7 @@ from mutating import changed_tree
 from comesh.core.effects import CancelTimer, SetTimer
 from comesh.core.events import MessageReceived, Timer, TimerFired
 from comesh.core.ids import Incarnation, NodeId
-from comesh.core.messages import Datagram, WireError, decode, encode
+from comesh.core.messages import WIRE_VERSION, Datagram, WireError, decode
 from comesh.core.node import Node
 from comesh.core.program import Program
 from comesh.deployment.cel_engine import compile_cel
@@ -61,8 +61,8 @@ def mesh() -> Mesh:
         lambda _at, _by, _to, message, _size: sent.append(Datagram(Incarnation(1, 1), 1, message))
     )
     building.run(RAN_S)
-    trees = {encode(one): None for one in sent[-3_000:]}
-    said = [msgspec.msgpack.decode(data[1:])[2] for data in trees]
+    trees = {msgspec.msgpack.encode(one): None for one in sent[-3_000:]}
+    said = [msgspec.msgpack.decode(data)[2] for data in trees]
     nodes = {}
     for machine in building.world.machines.values():
         assert machine.process is not None
@@ -93,7 +93,7 @@ def make_peers(chance: random.Random) -> bytes:
                 message = [message[0], *changed] if isinstance(changed, list) else message
         if message[0] == _IN_CONFIG and len(message) == 6 and chance.random() < 0.8:
             message = [message[0], *chance.choice(here.in_config), message[5]]
-        made.append((to, b"\x01" + _encode([here.incarnation, 1, message])))
+        made.append((to, bytes([WIRE_VERSION]) + _encode([here.incarnation, 1, message])))
     return _encode(made)
 
 

@@ -19,7 +19,7 @@ from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
 
 WIRE_VERSION = 2
 DEFLATED = 0x80
-DEFLATED_FROM_BYTES = 256
+DEFLATED_FROM_BYTES = 128
 MAX_DATAGRAM_BYTES = 1_048_576
 """Upper bound of one decoded message; the transport fragments well below it."""
 

@@ -28,7 +28,7 @@ from comesh.core.group_messages import (
     Sync,
     Update,
 )
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import NodeId
 from comesh.core.stamps import NO_BALLOT, OPENING
 from comesh.core.step import Step
 
@@ -44,9 +44,6 @@ class Admission:
         self._groups = groups
         self._seating = seating
         self.early: deque[tuple[NodeId, InConfig]] = deque(maxlen=EARLY_MESSAGES)
-        self._early_since: dict[GroupId, tuple[int, float]] = {}
-        """The config that this node is invited to and that was led before it was started there, by mark; and
-        when that was heard first."""
 
     def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:
         """Answer about a config that this node has no replica of."""
@@ -71,10 +68,7 @@ class Admission:
                     replica = groups.seat(kept, step, restarted=True)
                     replica.acknowledge(body.ballot.rank, body.ballot, body.sent_ms, step)
             case Sync() | Update() if self._is_invited(message):
-                if self._is_start_lost(sender, message, step):
-                    self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
-                else:
-                    self.early.append((sender, message))
+                self._reply(sender, message, Gap(body.ballot, NO_BALLOT, 0, 0), step)
             case Sync() | Update() | Ask() | Claim() | Recover():
                 self._reply(sender, message, Stranger(), step)
             case SeatGiven():
@@ -87,15 +81,6 @@ class Admission:
     def _is_invited(self, message: InConfig) -> bool:
         base = self._seating.bases.get(message.group)
         return base is not None and base.config.number == message.number
-
-    def _is_start_lost(self, sender: NodeId, message: InConfig, step: Step) -> bool:
-        """A Start brings less than a State. The leader has got its own, so this node's is on its way: it is
-        waited for as long as question and answer would take."""
-        mark, since_ms = self._early_since.get(message.group, (0, 0.0))
-        if mark != message.mark:
-            self._early_since[message.group] = (message.mark, step.now_ms)
-            return False
-        return step.now_ms - since_ms > self._groups.round_trip_ms(sender)
 
     def on_summons(
         self, sender: NodeId, message: InConfig, body: Invite | Start, old: Replica | None, step: Step
