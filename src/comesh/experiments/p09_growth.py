@@ -4,22 +4,14 @@ from statistics import median
 
 from matplotlib.figure import Figure
 
-from comesh.core.group.finder import QUIET_FROM_NODES
 from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged
-from comesh.experiments.measures.presets import Preset
 from comesh.experiments.p08_churn import CAMPAIGN
 from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.verdicts import by_devices, growth, most_growth, with_lost
-from comesh.sim.topology import SMART_SHARE
 
 PAPER_LARGEST = 750
 """With fewer devices it is told how delays grow, and not judged."""
-QUIET_LEADERS = (
-    f". From {QUIET_FROM_NODES} nodes on, who leads a group is not pushed to everybody but rides on messages "
-    "of membership: these need longer than the 200 hops that an epoch of this preset lasts, so that "
-    "requests go to former leaders first"
-)
 MEASURES = {"client_hops": "client delay", "sync_hops": "sync delay"}
 
 
@@ -60,15 +52,12 @@ def _why_steep(table: Table, column: str, first: int, last: int) -> str:
     """What the middle does, and what the slowest have."""
     medians = by_devices(table, column, median)
     shares = [_of_slowest_tenth(table.where(devices=size).numbers(column)) for size in (first, last)]
-    told = (
+    return (
         f"the median grows {growth(medians):.2f}x; the slowest tenth has {shares[0]:.0%} of all hops at N = "
         f"{first} and {shares[1]:.0%} at {last}. The ideal client delay, which is hops alone, grows "
         f"{growth(by_devices(table, 'ideal_hops')):.2f}x: with {first} devices most that a routine touches "
         "is of its own group or of one other"
     )
-    if table.distinct("preset") == [Preset.PAPER] and SMART_SHARE * last >= QUIET_FROM_NODES:
-        told += QUIET_LEADERS
-    return told
 
 
 def _of_slowest_tenth(delays: list[float]) -> float:

@@ -94,8 +94,8 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
         f"that say nothing. Sensing is {sensing:.0f} bytes/s of the mean node, which alone were "
         f"{hub / sensing:.1f}{NOT_ON_THE_AIR if where == SIMULATED else ''}. What groups say, which a hub "
         f"need not, comes to {_told(groups, 0)}; with {most} there are {fired[most]:.0f} firings in a "
-        f"trial, of which {executing[most]:.0f} come to execute and the others wait, which every entry "
-        "about their routine or device carries along",
+        f"trial, of which {executing[most]:.0f} come to execute: each costs entries in its group and in "
+        "those of its devices, of which a message says what changed",
         bar=f"at least {MEAN_BAR:.0f}" if where == REAL else "",
         met=min(ratios.values()) >= MEAN_BAR if where == REAL else None,
     )
@@ -178,8 +178,8 @@ def _foreground(name: str, mesh: Table) -> Comparison:
         paper="small",
         verdict=judged(agrees=small),
         why=f"bytes/s of the mean node: {described}, the last apart. Foreground is all entries and their "
-        "acknowledgements, locks, commands, elections and migration; the paper names the last two. An entry "
-        "carries whole records, with all that waits for a device or routine in them",
+        "acknowledgements, locks, commands, elections and migration; the paper names the last two. Of an "
+        "entry a message says what changed in its records",
     )
 
 
