@@ -31,6 +31,8 @@ from comesh.lab.mesh import Mesh, now_us
 
 BOUND_S: Final = 120.0
 """For whatever must happen: the machine may be busy with other trials."""
+TRIES: Final = 5
+"""How often all nodes are asked what they sent, if one does not answer in time."""
 LOOK_S: Final = 1.0
 PARTS: Final = {
     "devices": ("bytes to devices", "bytes from devices"),
@@ -134,7 +136,11 @@ def _begin(mesh: Mesh) -> frozenset[GroupId]:
 
 
 def _count(mesh: Mesh, stations: Stations) -> _Counts:
-    nodes = {status.node: status.counters for status in mesh.statuses().values()}
+    nodes: dict[NodeId, dict[str, int]] = {}
+    for _ in range(TRIES):
+        nodes = {status.node: status.counters for status in mesh.statuses().values()}
+        if len(nodes) == len(mesh.nodes):
+            break
     assert len(nodes) == len(mesh.nodes), f"only {sorted(nodes)} said what they sent"
     transmitted = {node: dict(counters) for node, counters in stations.transmitted().items()}
     return _Counts(now_us() / 1e6, nodes, transmitted)
