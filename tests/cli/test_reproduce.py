@@ -1,7 +1,9 @@
 """`comesh reproduce`: what it tells, writes and refuses; a small experiment is run as a user would."""
 
 import json
+import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,13 +25,31 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small")
 def test_one_experiment_is_run_told_and_written(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = runner.invoke(app, ["reproduce", "p1", "--out", str(out), "--jobs", "1"])
+    result = runner.invoke(app, ["reproduce", "p1", "--out", str(out), "--jobs", "1", "--trials", "3"])
     assert result.exit_code == 0, result.output
     assert "P1. Candidates per selection" in result.stdout
     assert "agrees, within 25 %: met" in result.stdout
     for name in ("report.html", "report.md", "figures/P1.svg", "tables/candidates.csv"):
         assert (out / name).exists(), name
-    assert "comesh reproduce p1 --quick" in (out / "report.md").read_text()
+    told = (out / "report.md").read_text()
+    assert "comesh reproduce p1 --quick --trials 3" in told
+    head = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
+    )
+    assert f"(commit {head.stdout.strip()}" in told or head.returncode, "where it is a checkout"
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("fresh", [False, True])
+def test_who_stops_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module("comesh.cli.reproducing").reproduction, "run_campaign", stop)
+    words = ["reproduce", "P1", "--out", str(tmp_path), "--jobs", "1", *(["--fresh"] if fresh else [])]
+    told = " ".join(runner.invoke(app, words).stderr.split())
+    assert ("the same command without --fresh goes on" in told) is fresh
+    assert "goes on from there" in told
 
 
 @pytest.mark.usefixtures("small")
@@ -52,7 +72,8 @@ def test_all_experiments_are_listed() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["P99"], "there is no experiment P99"),
+        (["P1", "P99", "NEAR"], "there is no experiment P99, NEAR"),
+        (["NEAR"], "comes with --plugin FILE, as its EXPERIMENT"),
         (["P1", "--backend", "slurm"], "expected joblib or dask"),
         (["P1", "--backend", "dask"], "--scheduler ADDRESS go together"),
         (["P1", "--scheduler", "tcp://127.0.0.1:1"], "--scheduler ADDRESS go together"),

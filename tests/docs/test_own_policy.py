@@ -34,6 +34,9 @@ def test_the_code_runs_and_compares() -> None:
         for part in CODE:
             exec(compile(part, "docs/own-policy.md", "exec"), names)
     lines = {line.split()[0]: line for line in printed.getvalue().splitlines()}
+    assert all(f"    {line}\n" in PAGE for line in lines.values()), (
+        "the page shows what it prints:\n" + printed.getvalue()
+    )
     assert set(lines) == {"lsh-mix", "random", "rested", "sequential", "optimistic", "priority", "hopeful"}
     assert all(line.endswith("; 0 broken") for line in lines.values())
     median = {name: int(line.split(" ms in the median")[0].split()[-1]) for name, line in lines.items()}

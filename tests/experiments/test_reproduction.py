@@ -118,6 +118,22 @@ def test_long_cases_begin_first(tmp_path: Path) -> None:
     assert begun == [3, 2, 1, 0]
 
 
+def test_real_trials_are_as_many_at_once_as_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = []
+
+    def counting(jobs: int) -> Processes:
+        at_once.append(jobs)
+        return Processes(1)
+
+    # In the module that this `reproduce` is of: a test of what is not installed may have loaded another.
+    monkeypatch.setitem(reproduce.__globals__, "Processes", counting)
+    real = msgspec.structs.replace(TOY, campaign=msgspec.structs.replace(TOY.campaign, real=True))
+    reproduce([real], Scale.QUICK, tmp_path, Processes(1), progress=Progress(), trials=5)
+    assert at_once == [5]
+
+
 def test_fresh_measures_again_what_was_asked_for_and_keeps_the_rest(tmp_path: Path) -> None:
     toy_result(tmp_path, Scale.FULL)
     measured: list[int] = []
@@ -200,6 +216,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert "Squares &lt;grow&gt;." in page
     assert "data:image/png;base64," in page
     assert "http" not in page.split("base64,")[0]
+    assert "*Ours* has nothing" in told and "<em>Ours</em> has nothing" in page, "they explain themselves"
 
 
 def test_outcomes_are_in_the_order_of_the_cases(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ ONCE_BROKEN = {
     10748: "a deployment version that could not be written left a gap",
     20279: "after an outage a run did its toggle again",
     20468: "a letter that was never sent, for it was not written, was sent again",
+    31097: "an update that was due to be spread by a rounding error was spread in its own instant for ever",
     40067: "a seat counted as lost and as not whole",
     50040: "a member with a newer invitation was not given its seat",
 }

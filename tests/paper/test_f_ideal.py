@@ -2,10 +2,16 @@
 
 import pytest
 
+from comesh.core.plan import SelectionSettings
+from comesh.core.program import ProtocolSettings
+from comesh.core.strategies import Strategy
 from comesh.experiments.f_ideal import BARS, compare, ratio
+from comesh.experiments.measures.delays import client_delays
+from comesh.experiments.measures.mesh import FOR_EVER_MS
 from comesh.experiments.p07_client_delay import run
 from comesh.experiments.table import Table
 from comesh.experiments.verdicts import slow_runs
+from comesh.sim.topology import Shape, make_topology
 
 
 def measured(preset: str, devices: int, topologies: tuple[str, ...]) -> Table:
@@ -37,6 +43,20 @@ def of_paper() -> Table:
 def test_runs_are_near_the_ideal(table: Table) -> None:
     for strategy, bar in BARS.items():
         assert 1 <= ratio(table.where(strategy=str(strategy))) <= bar
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_it_is_what_runs_take_where_bytes_take_no_time_and_no_epoch_ends(strategy: Strategy) -> None:
+    """Also those of routines that command nothing of their own group."""
+    found = client_delays(
+        make_topology(Shape.GRID, devices=150, seed=2),
+        SelectionSettings(f=2),
+        ProtocolSettings(epoch_ms=FOR_EVER_MS),
+        strategy=strategy,
+        routines=24,
+        seed=2,
+    )
+    assert [one.took for one in found] == pytest.approx([one.ideal for one in found])
 
 
 def test_our_defaults_meet_the_bars(table: Table) -> None:

@@ -69,6 +69,19 @@ def test_p15_a_device_is_free_when_its_holder_begins_to_give_it_back() -> None:
     assert found.conflict_syncs == [Sample(1009.0, 9.0)]
 
 
+def test_p15_who_a_request_is_passed_on_to_was_asked_when_the_one_before_granted() -> None:
+    """Also where two devices come with one entry, and whenever the run hears of it."""
+    found = lock_delays(
+        [
+            *HISTORY[:3],
+            told(8.0, FIRST, "lock passed on", "d2, d3 of c2, attempt 1"),
+            committed(9.0, held("d2", FIRST), held("d3", FIRST)),
+            committed(15.0, held("d4", FIRST)),
+        ]
+    )
+    assert [sample.took_ms for sample in found.acquisitions] == [4.0, 4.0, 4.0, 6.0]
+
+
 def test_p15_a_run_of_its_own_group_lets_go_in_the_entry_that_ends_it() -> None:
     found = lock_delays(
         [

@@ -281,7 +281,7 @@ class Stage:
             return effect
         body = effect.message.body
         process = self.world.machines[machine].process
-        replica = process and process.node.node.groups.replicas.get(effect.message.mark)
+        replica = process and process.node.node.groups.addressed.get(effect.message.address)
         if not isinstance(body, Update) or not replica:
             return effect
         entries = replica.ledger.since(body.first - 1)

@@ -101,6 +101,11 @@ class _Joined:
 _PLURAL: Final = {"flushes": "flush", "writes": "write"}
 
 
+def _check(mark: int) -> int:
+    """What messages have of a mark."""
+    return mark & 0xFFFF_FFFF
+
+
 class Telling:
     """`lines` grows from `begin` on; what came before is only remembered, to tell changes."""
 
@@ -175,7 +180,7 @@ class Telling:
         body = message.body
         if message.group == DEPLOYMENT or isinstance(body, _HIDDEN_BODIES):
             return
-        self._groups[message.mark] = config_name(message.group, message.number)
+        self._groups[message.check] = config_name(message.group, message.number)
         if isinstance(body, Update):
             if not body.entries:
                 return
@@ -184,7 +189,7 @@ class Telling:
             text = body_words(body)
         text = f"{config_name(message.group, message.number)}: {text}"
         # A ballot is opened again and again for who does not answer, each time at the number of then.
-        key = f"Sync {message.mark} {body.ballot}" if isinstance(body, Sync) else text
+        key = f"Sync {message.check} {body.ballot}" if isinstance(body, Sync) else text
         if isinstance(body, Ready | Installed):
             key = f"{text} {body.successor}"
         if (machine, to, key) not in self._said:
@@ -200,12 +205,12 @@ class Telling:
         numbers = f"{update.first}" if last == update.first else f"{update.first}-{last}"
         words: list[str] = []
         for number, entry in enumerate(update.entries, start=update.first):
-            words += self._proposal(machine, message.mark, number, entry)
+            words += self._proposal(machine, message.check, number, entry)
         return f"Update {numbers}: {'; '.join(words) or 'what is sensed'}"
 
-    def _proposal(self, machine: str, mark: int, number: int, entry: Entry) -> list[str]:
+    def _proposal(self, machine: str, check: int, number: int, entry: Entry) -> list[str]:
         """What an entry of this leader changes, as it was when it first sent it."""
-        known = self._known.get((machine, mark))
+        known = self._known.get((machine, check))
         if known is None:
             return entry_words({}, entry, self.runs)
         if number == known.number + 1:
@@ -238,24 +243,24 @@ class Telling:
             self._join(_Joined(self._now_ms(), machine, "flushes" if flush else "writes", what))
 
         match record:
-            case Promised() if flush and record.mark in self._groups:
-                act(f"a promise of {self._groups[record.mark]} to {record.ballot}")
+            case Promised() if flush and _check(record.mark) in self._groups:
+                act(f"a promise of {self._groups[_check(record.mark)]} to {record.ballot}")
             case ConfigKept() if record.config.group != DEPLOYMENT:
                 name = config_name(record.config.group, record.config.number)
-                self._groups[record.config.mark] = name
+                self._groups[record.config.address.check] = name
                 what = f"{name} at {record.number}" if record.installed else f"the base for {name}"
                 self._join(_Joined(self._now_ms(), machine, "flushes", what))
             case Tombstone() if record.newest.group != DEPLOYMENT:
                 newest = config_name(record.newest.group, record.newest.number)
                 act(f"the tombstone: now it is {newest}")
-            case Appended() if record.mark in self._groups:
+            case Appended() if _check(record.mark) in self._groups:
                 if isinstance(record.entry[0], HandoffRecord):
-                    name = self._groups[record.mark]
+                    name = self._groups[_check(record.mark)]
                     act(f"the handoff entry of {name}, {record.number}")
                 elif self.journal:
-                    act(f"{self._groups[record.mark]} {record.number}")
-            case StateTaken() if self.journal and record.mark in self._groups:
-                act(f"the state of {self._groups[record.mark]} at {record.number}")
+                    act(f"{self._groups[_check(record.mark)]} {record.number}")
+            case StateTaken() if self.journal and _check(record.mark) in self._groups:
+                act(f"the state of {self._groups[_check(record.mark)]} at {record.number}")
             case _:
                 pass
 
@@ -279,8 +284,8 @@ class Telling:
     def _leader(self, machine: str, told: LeaderChanged) -> None:
         name = config_name(told.group, told.config.number)
         records = {record.key: record for record in told.records}
-        self._known[machine, told.config.mark] = _Known(told.number, records)
-        self._groups[told.config.mark] = name
+        self._known[machine, told.config.address.check] = _Known(told.number, records)
+        self._groups[told.config.address.check] = name
         why = f" ({told.why})" if told.why else ""
         self.line(f"{machine} is {told.state}: {name} at {told.number}, ballot {told.ballot}{why}")
 

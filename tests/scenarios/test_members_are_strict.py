@@ -42,7 +42,7 @@ def answers(
         sender=NODES[NODES.index(sender)],
         incarnation=node.node.node.membership.incarnation,
         deployment=1,
-        message=InConfig(KITCHEN, theirs.config.number, theirs.mark, seat, body),
+        message=InConfig(*theirs.address, seat, body),
     )
     now_ms = machine.clock.monotonic_ms(stage.world.now_ms)
     effects = machine.process.node.step(event, now_ms, now_ms)

@@ -11,6 +11,7 @@ from comesh.cli.terminal import fail
 
 CORES = os.cpu_count() or 1
 OUT = Path("reproduction")
+TRIALS = 8
 EXTRA = {"distributed": "dask"}
 """What is installed with which extra; all else comes with `sim`."""
 
@@ -31,6 +32,7 @@ def reproduce(
     ] = False,
     to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything is written.")] = OUT,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at once.")] = CORES,
+    trials: Annotated[int, typer.Option(min=1, help="Meshes of real processes at once.")] = TRIALS,
     backend: Annotated[
         str, typer.Option(metavar="joblib|dask", help="Processes here, or the workers of a Dask cluster.")
     ] = "joblib",
@@ -71,5 +73,5 @@ def reproduce(
     if listed:
         reproducing.tell_list(json=json)
         return
-    asked = reproducing.Asked(which or ["all"], full, to, plugins, fresh)
+    asked = reproducing.Asked(which or ["all"], full, to, plugins, fresh, trials)
     reproducing.run(asked, jobs=jobs, scheduler=scheduler, json=json)

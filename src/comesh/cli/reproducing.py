@@ -3,6 +3,7 @@
 import datetime
 import math
 import shlex
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
     to: Path
     plugins: tuple[str, ...]
     fresh: bool
+    trials: int
 
 
 def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
@@ -72,7 +74,8 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
         fail(f"--out {to}: this is not a directory")
     try:
         to.mkdir(parents=True, exist_ok=True)
-        with _Shown(experiments, scale) as shown:
+        commit = _commit()
+        with _Shown(experiments, scale, fresh=asked.fresh) as shown:
             results = reproduction.reproduce(
                 experiments,
                 scale,
@@ -81,8 +84,15 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
                 progress=shown,
                 finished=lambda one: _tell(one, json=json),
                 fresh=asked.fresh,
+                trials=asked.trials,
             )
-        made = Made(command=_command(asked, scale), scale=scale, version=__version__, day=str(_today()))
+        made = Made(
+            command=_command(asked, scale),
+            scale=scale,
+            version=__version__,
+            day=str(_today()),
+            commit=commit,
+        )
         sections = report.write(results, to, made)
     except OSError as wrong:
         where = wrong.filename or scheduler or to
@@ -107,22 +117,40 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
 
 
 def _chosen(which: Sequence[str]) -> list[Experiment]:
+    unknown = [word for word in which if word.upper() not in (*names(), "ALL")]
+    if unknown:
+        guesses = [did_you_mean(word.upper(), names()) for word in unknown]
+        known = ", ".join(filter(None, guesses)) or f"there are {', '.join(names())}, and all"
+        own = "one of your own comes with --plugin FILE, as its EXPERIMENT"
+        fail(f"there is no experiment {', '.join(unknown)}; {known}; {own}")
     chosen: list[str] = []
     for word in which:
-        name = word.upper()
-        if name == "ALL":
-            chosen += names()
-        elif name in names():
-            chosen.append(name)
-        else:
-            known = did_you_mean(name, names()) or f"there are {', '.join(names())}, and all"
-            fail(f"there is no experiment {word}; {known}")
+        chosen += names() if word.upper() == "ALL" else [word.upper()]
     return [experiment(name) for name in dict.fromkeys(chosen)]
 
 
 def _command(asked: Asked, scale: Scale) -> str:
     plugins = [word for name in asked.plugins for word in ("--plugin", Path(name).name)]
-    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *plugins])
+    trials = [] if asked.trials == reproduction.REAL_AT_ONCE else ["--trials", str(asked.trials)]
+    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *trials, *plugins])
+
+
+def _commit() -> str:
+    """That is checked out where the code lies, and whether the code was changed since; empty: no checkout."""
+    here = Path(__file__).parent
+    try:
+        asked = [
+            subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)
+            for words in (
+                ["ls-files", "--error-unmatch", Path(__file__).name],
+                ["rev-parse", "--short=12", "HEAD"],
+                ["status", "--porcelain", "--", "../.."],
+            )
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    _, head, changed = (one.stdout.strip() for one in asked)
+    return f"{head}, changed since" if changed else head
 
 
 def _today() -> datetime.date:
@@ -155,7 +183,8 @@ def _line(one: Comparison) -> Text:
 class _Shown(reproduction.Progress):
     """A bar on a terminal, a line now and then elsewhere; both on standard error."""
 
-    def __init__(self, experiments: Sequence[Experiment], scale: Scale) -> None:
+    def __init__(self, experiments: Sequence[Experiment], scale: Scale, *, fresh: bool) -> None:
+        self._again = "the same command without --fresh" if fresh else "the same command"
         campaigns = {one.campaign.name: one.campaign for one in experiments}.values()
         left = [campaign.about_s(case) for campaign in campaigns for case in campaign.cases(scale)]
         self._left = self._total = len(left)
@@ -183,7 +212,7 @@ class _Shown(reproduction.Progress):
         self._bar.stop()
         if kind is KeyboardInterrupt:
             done = number(self._total - self._left, "case")
-            err.print(f"stopped: {done} of {self._total} kept; the same command goes on from there")
+            err.print(f"stopped: {done} of {self._total} kept; {self._again} goes on from there")
 
     def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
         self._left -= len(had)

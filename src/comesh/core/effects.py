@@ -169,8 +169,9 @@ class DeviceChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunTraced(msgspec.Struct, frozen=True, gc=False):
-    """One line of the trace of a run: what (fired, attempt, lock asked, granted, refused, queued, wounded,
-    command, outcome, executing, releasing, finished, failed, leader) and its details, for people."""
+    """One line of the trace of a run: what (fired, attempt, lock asked, lock passed on, granted, refused,
+    queued, wounded, command, outcome, executing, releasing, finished, failed, leader) and its details, for
+    people."""
 
     run: RunId
     what: str

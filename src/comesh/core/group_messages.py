@@ -2,7 +2,7 @@
 
 import msgspec
 
-from comesh.core.group.config import Config
+from comesh.core.group.config import Address, Config
 from comesh.core.ids import Counter, DeviceId, DurationMs, GroupId
 from comesh.core.records import Record, SaidEntry
 from comesh.core.stamps import Ballot, Era
@@ -244,11 +244,15 @@ Body = (
 
 
 class InConfig(msgspec.Struct, frozen=True, array_like=True, tag=20):
-    """A message between members of a config, or to those invited to be. store: that the sender sits with, or
-    OF_THE_SEAT."""
+    """A message between members of a config, or to those invited to be. group, number, check: the address of
+    the config. store: that the sender sits with, or OF_THE_SEAT."""
 
     group: GroupId
     number: Counter
-    mark: Counter
+    check: Counter
     store: int
     body: Body
+
+    @property
+    def address(self) -> Address:
+        return Address(self.group, self.number, self.check)

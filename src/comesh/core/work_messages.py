@@ -20,6 +20,13 @@ class _Body(msgspec.Struct, frozen=True, array_like=True):
 # -- to the group of a device ------------------------------------------------------------------------------
 
 
+class Home(msgspec.Struct, frozen=True, array_like=True):
+    """The group of a run, and who leads it."""
+
+    group: GroupId
+    leader: NodeId
+
+
 class LockRequest(_Body, frozen=True, tag=1):
     """All these devices, of one group. Answered by LockState, again whenever the state changes."""
 
@@ -29,6 +36,10 @@ class LockRequest(_Body, frozen=True, tag=1):
     fired_ms: float
     strategy: Strategy
     fence: Fence
+    home: Home | None = None
+    """Where another group passed the request on; None: who sent it. By the fence above."""
+    onward: tuple[tuple[GroupId, tuple[DeviceId, ...]], ...] = ()
+    """Who grants all of it at once asks the first of these groups for its devices, and so on."""
 
 
 class Release(_Body, frozen=True, tag=2):
@@ -121,6 +132,8 @@ class LockState(_Body, frozen=True, tag=20):
     run: RunId
     attempt: Counter
     answers: tuple[LockAnswer, ...]
+    passed_on: GroupId | None = None
+    """The group that has been asked for its devices after that."""
 
 
 class Released(_Body, frozen=True, tag=21):

@@ -103,7 +103,7 @@ def _line(rows: Table, what: str) -> Comparison:
     firings = firings_of(rows)
     told = [f"groups served {100 * rows.mean('served'):.1f} % of the time"]
     if len(firings):
-        told += [_ends(firings), f"client delay {_hops(rows, 50)} hops, p90 {_hops(rows, 90)}"]
+        told += [_ends(firings), f"client delay with polling {_hops(rows, 50)} hops, p90 {_hops(rows, 90)}"]
     again = sum(max(0, row["runs"] - 1) for row in firings)
     if again:
         told.append(f"{again} fired again")

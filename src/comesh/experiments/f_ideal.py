@@ -97,9 +97,10 @@ EXPERIMENT = Experiment(
     about=(
         "The ideal counts hops only. What the size of messages adds is in the delay (with `default` up to "
         "a whole hop per hop, with `paper` about a hundredth). The bars were set for our defaults at the "
-        "paper's sizes (N = 250, f = 2), where SLA asks for the locks of a group together; both presets are "
-        "held to them. With `paper` SLA asks for one lock after the other, and every group hands off every "
-        "200 hops: a run that meets that waits, and the ideal does not. Priority is measured at fewer sizes "
-        "than SLA and OLA, N = 50 and at the full scale 250."
+        "paper's sizes (N = 250, f = 2), where SLA asks for the locks of a group together and has the "
+        "request passed on from group to group, as its ideal does; both presets are held to them. With "
+        "`paper` SLA asks for one lock after the other, its ideal for those of one group after the other, "
+        "and every group hands off every 200 hops: a run that meets that waits, and the ideal does not. "
+        "Priority is measured at fewer sizes than SLA and OLA, N = 50 and at the full scale 250."
     ),
 )

@@ -76,7 +76,7 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        "Grids at unit spacing. The presets differ in nothing that selection depends on here: there are no "
-        "power domains in these meshes."
+        "Grids at unit spacing. The presets differ in who leads near members, on which candidates do not "
+        "depend but through who looked after what before."
     ),
 )

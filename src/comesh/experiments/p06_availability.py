@@ -167,7 +167,7 @@ def _compare_groups(table: Table) -> Iterator[Comparison]:
             ours=f"{', '.join(map(str, by_formula))} by the formula; real groups: "
             + "; ".join(f"{members} {numbers}" for members, numbers in drawn.items())
             + f". {many // few} times as many groups leave {left:.0%} of it",
-            paper="falls very slowly",
+            paper="falls very slowly: less than with the root of the number of groups",
             verdict=judged(agrees=agrees),
             why=""
             if agrees

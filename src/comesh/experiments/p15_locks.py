@@ -17,7 +17,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED
-from comesh.experiments.verdicts import against_authors
+from comesh.experiments.verdicts import AUTHORS_PROGRAM, against_authors
 from comesh.lab.shapes import Shape
 
 WAIT, ACQUISITION, SYNC = "lock wait", "lock acquisition", "sync delay"
@@ -79,7 +79,7 @@ def _waits(name: str, here: Table) -> list[Comparison]:
         Comparison(
             what=f"lock wait, {name}: averages over shapes and routines",
             ours=f"{lowest:.1f} to {highest:.1f} s; the median {waits.median('value'):.1f} ms",
-            paper=f"{lowest_paper} to {highest_paper} s",
+            paper=f"{lowest_paper} to {highest_paper} s: our highest average is among these, or below",
             verdict=judged(agrees=lowest_paper <= highest <= highest_paper, better=highest < lowest_paper),
             why="far above the median are runs that wait for another device of their order meanwhile. "
             f"{fired:.0f} runs fired, and {executing:.0f} executed before the end: who still waited then is "
@@ -196,6 +196,6 @@ EXPERIMENT = Experiment(
         "the same from when the run has asked for it. A device is free when the run that has it begins to "
         "give its locks back. Sync delay: the last of a run's devices becomes free until the run executes. "
         "Read off recordings of the real nodes and off the simulation in the same way. With one routine "
-        "there are no conflicts, and few runs."
+        f"there are no conflicts, and few runs. {AUTHORS_PROGRAM}"
     ),
 )

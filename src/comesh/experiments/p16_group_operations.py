@@ -10,7 +10,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged,
 from comesh.experiments.plots import COLOURS, finish, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED
-from comesh.experiments.verdicts import against_authors
+from comesh.experiments.verdicts import AUTHORS_PROGRAM, against_authors
 
 PAPER_S = {
     "quorum": (1.08, 1.40, 1.50),
@@ -113,6 +113,6 @@ EXPERIMENT = Experiment(
         "its claim until it serves; the round of questions before the claim, which P11 counts, is in no "
         "recording. Leaders are killed (kill -9) at the end of each trial, one after the other. State "
         "transfer: the leader of a config proposes its end until the leader of the next one serves. Several "
-        "real trials run at once on one machine, so that P90 shows its load too."
+        f"real trials run at once on one machine, so that P90 shows its load too. {AUTHORS_PROGRAM}"
     ),
 )

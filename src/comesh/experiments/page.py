@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from comesh.experiments.campaign import Comparison
-from comesh.experiments.section import Section
+from comesh.experiments.section import READING, Section
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -30,6 +30,7 @@ def html_page(sections: Sequence[Section], made: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>The paper's evaluation, from our core</title><style>{STYLE}</style></head><body>"
         f"<h1>The paper's evaluation, from our core</h1><p>{_coded(made)}</p>"
+        f"{''.join(f'<p>{_coded(paragraph)}</p>' for paragraph in READING)}"
         f"<table><tr><th></th><th>what</th><th>verdict</th></tr>{index}</table>{body}</body></html>\n"
     )
 
@@ -65,6 +66,10 @@ def _compared(one: Comparison) -> str:
 
 
 def _coded(text: str) -> str:
-    """With what stands between backticks as code."""
+    """With what stands between backticks as code, and between asterisks with emphasis."""
     parts = map(escape, text.split("`"))
-    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))
+    return "".join(f"<code>{part}</code>" if at % 2 else _stressed(part) for at, part in enumerate(parts))
+
+
+def _stressed(text: str) -> str:
+    return "".join(f"<em>{part}</em>" if at % 2 else part for at, part in enumerate(text.split("*")))

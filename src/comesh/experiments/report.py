@@ -17,7 +17,7 @@ from pyarrow import parquet
 from comesh.experiments.campaign import Comparison
 from comesh.experiments.page import html_page
 from comesh.experiments.reproduction import Result
-from comesh.experiments.section import Made, Section
+from comesh.experiments.section import READING, Made, Section
 from comesh.experiments.table import Table, Value
 
 DOTS_PER_INCH = 110
@@ -102,6 +102,7 @@ def markdown(sections: Sequence[Section], made: Made) -> str:
         "",
         made.line,
         "",
+        *(line for paragraph in READING for line in (paragraph, "")),
         "| | what | verdict |",
         "| --- | --- | --- |",
     ]

@@ -12,7 +12,7 @@ from comesh.experiments.store import Outcome, Store, code_of
 from comesh.experiments.table import Table
 
 REAL_AT_ONCE = 8
-"""Cases of real processes: they wait most of the time."""
+"""Cases of real processes, unless more or fewer are asked for: they wait most of the time."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -69,8 +69,10 @@ def run_campaign(
     progress: Progress,
     *,
     fresh: bool = False,
+    trials: int = REAL_AT_ONCE,
 ) -> list[Outcome]:
-    """Outcomes in the order of the cases. fresh: of now, also where there were some before."""
+    """Outcomes in the order of the cases. fresh: of now, also where there were some before. trials: real ones
+    at a time."""
     campaign = experiment.campaign
     cases = list(campaign.cases(scale))
     with Store(out / "cases", campaign) as store:
@@ -79,7 +81,7 @@ def run_campaign(
         left = [case for case in cases if fresh or store.get(case) is None]
         progress.begin(campaign, [case for case in cases if case not in left])
         left.sort(key=campaign.about_s, reverse=True)
-        where = Processes(REAL_AT_ONCE) if campaign.real else backend
+        where = Processes(trials) if campaign.real else backend
         if left:
             for outcome in where.outcomes(experiment.id, store.code, left):
                 store.put(outcome)
@@ -102,6 +104,7 @@ def reproduce(
     progress: Progress,
     finished: Callable[[Result], None] = lambda _: None,
     fresh: bool = False,
+    trials: int = REAL_AT_ONCE,
 ) -> list[Result]:
     """Simulations first, then real processes, which have the machine for themselves."""
     for one in experiments:
@@ -111,7 +114,7 @@ def reproduce(
     for one in sorted(experiments, key=lambda one: one.campaign.real):
         name = one.campaign.name
         if name not in outcomes:
-            outcomes[name] = run_campaign(one, scale, out, backend, progress, fresh=fresh)
+            outcomes[name] = run_campaign(one, scale, out, backend, progress, fresh=fresh, trials=trials)
         result = results[one.id] = result_of(one, outcomes[name])
         finished(result)
     return [results[one.id] for one in experiments]

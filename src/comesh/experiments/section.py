@@ -12,6 +12,21 @@ from comesh.experiments.campaign import Comparison, Scale, Verdict
 COMPARED = (Verdict.AGREES, Verdict.BETTER, Verdict.DIFFERS)
 
 
+READING = (
+    "A row of an experiment compares one thing. *Agrees*, *better* and *differs* are about what the "
+    "paper states: a number, or a shape in words, after which stands, behind a colon, by what we "
+    "judge it. *Ours* has nothing to be compared with. A *bar* is what this project asks of itself; "
+    "it is met or missed whatever the verdict is.",
+    "Each experiment runs with two presets. `paper` has the paper's settings and switches off what we "
+    "do beyond it and can be switched off; `default` is what a deployment gets that says nothing. N: "
+    "devices, 40 % of which are nodes; f: failures that a group bears; k = 2f+1: its members. SLA "
+    "(sequential) asks for locks one after the other, OLA (optimistic) for all at once. Times are in "
+    "hops of the mesh where they can be. Bands in figures are 1.96 standard errors of a mean on "
+    "either side.",
+)
+"""At the head of a report, for who reads nothing else."""
+
+
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """How a report came to be."""
 
@@ -19,11 +34,14 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     version: str
     day: str
+    commit: str = ""
+    """Of the checkout that it ran from, if it did."""
 
     @property
     def line(self) -> str:
+        commit = f" (commit {self.commit})" if self.commit else ""
         return (
-            f"Made by `{self.command}` with CoMesh {self.version} on {self.day}, Python "
+            f"Made by `{self.command}` with CoMesh {self.version}{commit} on {self.day}, Python "
             f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
         )
 

@@ -148,7 +148,13 @@ class _Surroundings:
 class Bench:
     """answering: devices that answer reads at once, and what; commands are answered by the test."""
 
-    def __init__(self, program: Program | None = None, records: tuple[Record, ...] = ()) -> None:
+    def __init__(
+        self,
+        program: Program | None = None,
+        records: tuple[Record, ...] = (),
+        answering: Mapping[DeviceId, dict[str, Value]] | None = None,
+        silent: tuple[DeviceId, ...] = (),
+    ) -> None:
         self.program = program or make_program()
         self.now_ms = 1000.0
         self.answering: dict[DeviceId, dict[str, Value]] = {
@@ -156,7 +162,10 @@ class Bench:
             FAN: {"on": False},
             SENSOR: {"value": 1},
             BUTTON: {"pressed": False},
+            **(answering or {}),
         }
+        for device in silent:
+            del self.answering[device]
         self.posted: list[Letter] = []
         self.local: list[Work] = []
         self.done: list[Effect] = []

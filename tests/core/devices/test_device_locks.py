@@ -1,12 +1,14 @@
 """Locks: the queue, attempts, late messages, wounds, and runs that fell silent (protocol, section 7)."""
 
-from device_bench import AWAY, FAN, FENCE, LAMP, LATER_FENCE, R1, R2, R3, Bench, make_program, run_of
+from device_bench import AWAY, FAN, FENCE, LAMP, LATER_FENCE, OTHER, R1, R2, R3, Bench, make_program, run_of
 
-from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.records import Held, Kind, Stage, Standing
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, RunId, Stamp
+from comesh.core.step import Step
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
+    Home,
     LockRequest,
     LockState,
     Release,
@@ -62,6 +64,71 @@ def test_release_grants_to_the_next_in_order_and_tells_it_once() -> None:
     assert bench.has(C)
     bench.release(C)
     assert not bench.devices.busy
+
+
+NEXT, LAST = GroupId("next"), GroupId("last")
+
+
+def passing(*devices: DeviceId, home: Home | None = None) -> LockRequest:
+    onward = ((NEXT, (DeviceId("pump"),)), (LAST, (DeviceId("valve"),)))
+    return LockRequest(A, 1, devices, 0.0, Strategy.SEQUENTIAL, FENCE, home, onward)
+
+
+def posted(bench: Bench, kind: type[LockRequest | LockState]) -> list[GroupId | None]:
+    """To whom, since last asked."""
+    to = [letter.to for letter in bench.posted if isinstance(letter.body, kind)]
+    bench.take(kind)
+    return to
+
+
+def test_what_is_granted_at_once_is_passed_on_after_commit() -> None:
+    bench = Bench()
+    bench.posted.clear()
+    bench.commits = False
+    bench.say(passing(LAMP, FAN))
+    assert not bench.posted
+    bench.commit()
+    assert sorted(str(letter.to) for letter in bench.posted) == [AWAY, NEXT]
+    assert [state.passed_on for state in bench.take(LockState)] == [NEXT]
+    (onward,) = bench.take(LockRequest)
+    assert (onward.run, onward.attempt, onward.devices) == (A, 1, (DeviceId("pump"),))
+    assert (onward.home, onward.fence) == (Home(AWAY, OTHER), FENCE), "whom to answer"
+    assert onward.onward == ((LAST, (DeviceId("valve"),)),)
+    bench.say(passing(LAMP, FAN))
+    assert posted(bench, LockRequest) == [NEXT], "an answer was lost: so may be this one"
+
+
+def test_what_was_passed_on_is_answered_to_the_group_of_the_run() -> None:
+    bench = Bench()
+    home = Home(GroupId("routines"), NodeId("n9"))
+    bench.say(passing(LAMP, home=home), sender=GroupId("before"))
+    assert posted(bench, LockState) == [home.group]
+    assert [request.home for request in bench.take(LockRequest)] == [home]
+    bench.run(20_000)
+    assert {letter.to for letter in bench.posted if isinstance(letter.body, RunQuery)} == {home.group}
+
+
+def test_a_grant_that_is_committed_while_its_leader_hands_off_is_told() -> None:
+    """It holds in the next config as well, whose leader does not know that nobody was told."""
+    bench = Bench()
+    bench.commits = False
+    bench.say(LockRequest(A, 1, (LAMP,), 0.0, Strategy.SEQUENTIAL, FENCE))
+    step = Step(bench.now_ms, bench.now_ms)
+    bench.serving.end(step)
+    assert not bench.take(LockState)
+    bench.serving.on_committed(bench.serving.next_entry - 1, step)
+    assert [state.run for state in bench.take(LockState)] == [A]
+
+
+def test_what_waits_is_not_passed_on() -> None:
+    bench = Bench()
+    bench.lock(B, FAN)
+    bench.say(passing(LAMP, FAN))
+    assert [state.passed_on for state in bench.take(LockState)] == [None]
+    bench.release(B, FAN)
+    assert bench.has(A, FAN)
+    assert [state.passed_on for state in bench.take(LockState)] == [None]
+    assert not bench.take(LockRequest), "the run asks by itself"
 
 
 def test_requests_and_releases_that_come_twice_change_nothing() -> None:

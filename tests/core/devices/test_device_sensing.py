@@ -30,6 +30,13 @@ def test_each_device_is_read_once_per_period() -> None:
     assert sorted(asked) == [LAMP, SENSOR]
 
 
+def test_a_new_leader_reads_at_once_what_routines_wait_for() -> None:
+    bench = settled()
+    bench.answering[SENSOR] = {"value": 7}
+    bench.lead(Ballot(1, 1))
+    assert [reading.values for reading in bench.take(Reading)] == [{"value": 7}]
+
+
 def test_unchanged_answers_commit_and_say_nothing() -> None:
     bench = settled()
     entries = bench.entries
@@ -156,8 +163,7 @@ def test_an_answer_that_was_overtaken_says_nothing() -> None:
 def test_answers_are_fitted() -> None:
     program = make_program()
     program.devices[LAMP] = DeviceProgram(id=LAMP, fit=lambda answer: {"on": bool(answer.get("on"))})
-    bench = Bench(program)
-    bench.answering[LAMP] = {"on": 1, "noise": "x"}
+    bench = Bench(program, answering={LAMP: {"on": 1, "noise": "x"}})
     bench.run(1000)
     assert [reading.values for reading in bench.take_local(Reading)] == [{"on": True}]
 
@@ -173,8 +179,7 @@ def test_fixed_timeouts_wait_a_whole_period() -> None:
 
 
 def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
-    bench = Bench()
-    del bench.answering[SENSOR]
+    bench = Bench(silent=(SENSOR,))
     bench.say(Watch((SENSOR,)))
     assert not bench.take(Reading)
     bench.answering[SENSOR] = {"value": 5}
@@ -193,8 +198,7 @@ def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
 
 
 def test_what_is_told_to_who_asked_answers_it_until_it_confirms() -> None:
-    bench = Bench()
-    del bench.answering[SENSOR]
+    bench = Bench(silent=(SENSOR,))
     bench.say(Watch((SENSOR,)))
     bench.answering[SENSOR] = {"value": 5}
     bench.run(1000)

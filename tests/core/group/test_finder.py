@@ -4,13 +4,14 @@ import pytest
 
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
 from comesh.core.group.finder import UNANSWERED, Finder, is_quiet, listing_notice
-from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.messages import Notice
 from comesh.core.plan import Plan, SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
-from comesh.core.stamps import OPENING, Ballot, Fence, Stamp
+from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence, RunId, Stamp
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter, Seen, Watch
+from comesh.core.strategies import Strategy
+from comesh.core.work_messages import Home, Letter, LockRequest, Seen, Watch
 
 HALL = GroupId("hall")
 N4, N5, N6, N7 = (NodeId(f"n{number}") for number in range(4, 8))
@@ -131,4 +132,27 @@ def test_a_member_that_names_the_same_leader_has_it_tried_again() -> None:
 def test_listings_ride_along_only_in_large_meshes_with_long_epochs(
     nodes: int, periods: float, quiet: bool
 ) -> None:
-    assert is_quiet(nodes, periods) is quiet
+    assert is_quiet(nodes, periods, OPENING) is quiet
+    assert not is_quiet(nodes, periods, Ballot(1, 1)), "elected: the leader before answers nobody"
+
+
+def test_answers_and_what_is_passed_on_say_nothing_of_who_is_silent() -> None:
+    desk = Desk()
+    desk.hear()
+    run = RunId(RoutineId("r"), 1, Stamp(1, OPENING, 1))
+    request = LockRequest(run, 1, (DeviceId("lamp"),), 0.0, Strategy.SEQUENTIAL, FIRST, Home(HALL, N7))
+    for letter in (TELLS, Letter(HALL, GroupId("cellar"), FIRST, 1, request)):
+        assert {desk.write(letter) for _ in range(4 * UNANSWERED)} == {N4}
+    desk.now_ms += RESEND_MS
+    assert not desk.is_reached()
+
+
+def test_who_knew_nobody_before_the_leader_wrote_is_not_believed_after_it() -> None:
+    desk = Desk()
+    desk.write()
+    desk.hear(node=N5)
+    nobody = Fence(0, NO_BALLOT)
+    assert desk.finder.corrected(HALL, nobody, None, desk.step), "what it was asked goes to the leader"
+    assert desk.write() == N5
+    desk.finder.corrected(HALL, FIRST, None, desk.step)
+    assert desk.write() == N4, "the leader itself serves no more: another member is tried"

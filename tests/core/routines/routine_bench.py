@@ -312,11 +312,17 @@ class Bench:
         return Stamp(1, Ballot(0, 0), self._grants)
 
     def grant(
-        self, *devices: str, run: RunId | None = None, attempt: int | None = None, era: Era = FIRST_ERA
+        self,
+        *devices: str,
+        run: RunId | None = None,
+        attempt: int | None = None,
+        era: Era = FIRST_ERA,
+        passed_on: str | None = None,
     ) -> None:
         run, attempt = run or self.run().run, attempt or self.run().attempt
         answers = tuple(LockAnswer(DeviceId(one), self.stamp(), era) for one in devices)
-        self.hear(LockState(run, attempt, answers), GROUP_OF[devices[0]])
+        to = None if passed_on is None else GroupId(passed_on)
+        self.hear(LockState(run, attempt, answers, to), GROUP_OF[devices[0]])
 
     def refuse(self, device: str, why: str = "held", attempt: int | None = None) -> None:
         answer = LockAnswer(DeviceId(device), None, FIRST_ERA, why)

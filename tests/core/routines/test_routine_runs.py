@@ -4,9 +4,10 @@ import pytest
 from routine_bench import OWN, START_MS, Bench, command, is_true, program, routine
 
 from comesh.core.ids import DeviceId, GroupId, RoutineId
-from comesh.core.program import RoutineProgram
+from comesh.core.program import ProtocolSettings, RoutineProgram
 from comesh.core.records import GroupRecord, Outcome, Stage
 from comesh.core.routines.answers import MOST_OVERTAKEN
+from comesh.core.routines.locks import onward
 from comesh.core.routines.runs import MOST_REST_MS
 from comesh.core.stamps import Ballot, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Batch, LockOrder, Strategy
@@ -79,6 +80,59 @@ def test_sequential_asks_one_group_after_the_other() -> None:
     bench.grant("d1")
     assert bench.stage is Stage.EXECUTING
     assert commanded(bench) == [("d1", 0)], "in the order of the steps"
+
+
+def test_a_request_has_what_is_to_be_asked_for_after_it() -> None:
+    bench = fired("b1", "d1", "b2")
+    ((to, request),) = bench.take(LockRequest)
+    assert (to, request.devices, request.onward) == ("c2", ("b1", "b2"), (("c3", ("d1",)),))
+    assert request.home is None, "who sends it"
+
+
+def test_the_next_group_is_not_asked_twice_where_the_request_was_passed_on() -> None:
+    bench = fired("b1", "d1")
+    bench.said.clear()
+    bench.grant("b1", passed_on="c3")
+    assert asked(bench) == []
+    bench.wait(1200)
+    assert asked(bench) == [("c3", 1, ("d1",))], "but repeated as if it had been asked"
+    bench.grant("d1")
+    assert bench.stage is Stage.EXECUTING
+
+
+def test_an_answer_to_what_was_passed_on_may_come_first() -> None:
+    bench = fired("b1", "d1")
+    bench.said.clear()
+    bench.grant("d1")
+    assert bench.stage is Stage.ACQUIRING_LOCKS and asked(bench) == []
+    bench.grant("b1", passed_on="c3")
+    assert bench.stage is Stage.EXECUTING
+
+
+def test_what_was_passed_on_in_an_earlier_attempt_is_asked_for_in_the_next() -> None:
+    bench = fired("b1", "d1")
+    bench.grant("b1", passed_on="c3")
+    bench.hear(Wound(bench.run().run, 1, DeviceId("b1")), "c2")
+    bench.release("b1", attempt=1)
+    bench.release("d1", attempt=1)
+    bench.said.clear()
+    bench.grant("b1", attempt=2)
+    assert asked(bench) == [("c3", 2, ("d1",))]
+
+
+def test_a_request_is_not_passed_on_to_what_is_not_given_back_yet() -> None:
+    bench = fired("b1", "d1")
+    bench.hear(Wound(bench.run().run, 1, DeviceId("b1")), "c2")
+    bench.said.clear()
+    bench.release("b1", attempt=1)
+    ((_, request),) = bench.take(LockRequest)
+    assert (request.attempt, request.onward) == (2, ()), "the release of d1 could be overtaken"
+
+
+@pytest.mark.parametrize("strategy", [Strategy.OPTIMISTIC, Strategy.PRIORITY])
+def test_who_asks_for_all_at_once_has_nothing_passed_on(strategy: Strategy) -> None:
+    bench = fired("b1", "d1", strategy=strategy)
+    assert [request.onward for _, request in bench.take(LockRequest)] == [(), ()]
 
 
 def test_requests_are_repeated_until_all_is_held() -> None:
@@ -256,12 +310,60 @@ def test_a_wounded_run_gives_its_attempt_back(strategy: Strategy) -> None:
     assert bool(asked(bench)) is (strategy is not Strategy.OPTIMISTIC), "optimistic ones rest"
 
 
-def test_sequential_gives_back_only_what_it_can_have_asked_for() -> None:
-    bench = fired("a1", "b1", "d1")
+def test_what_is_asked_for_one_by_one_is_given_back_up_to_there() -> None:
+    bench = fired("a1", "b1", "d1", batch=Batch.NONE)
     bench.grant("a1")
     bench.said.clear()
     bench.hear(Wound(bench.run().run, 1, DeviceId("a1")), OWN)
     assert given_back(bench) == [("c1", 1, ("a1",)), ("c2", 1, ("b1",))]
+
+
+def test_what_may_have_been_passed_on_is_given_back_too() -> None:
+    bench = fired("a1", "b1", "d1")
+    bench.said.clear()
+    bench.hear(Wound(bench.run().run, 1, DeviceId("a1")), OWN)
+    assert given_back(bench) == [("c1", 1, ("a1",)), ("c2", 1, ("b1",)), ("c3", 1, ("d1",))]
+
+
+@pytest.mark.parametrize("answered", [(), ("d1",)])
+def test_who_went_past_a_group_that_lost_updates_gives_back(answered: tuple[str, ...]) -> None:
+    """Its grant may be lost, and with it that the run came first: it must not hold a later lock and wait."""
+    bench = fired("b1", "d1")
+    for device in answered:
+        bench.grant(device)
+    era = Era(1, Ballot(1, 1))
+    for _ in range(2):
+        bench.hear(RunQuery(None, R, (DeviceId("b1"),), era), "c2")
+    assert bench.run().attempt == 2, "once"
+    assert [(to, body.devices) for to, body in bench.take(Release)] == [("c2", ("b1",)), ("c3", ("d1",))]
+    states = [body for _, body in bench.take(RunState)]
+    assert [(state.attempt, state.held, state.era) for state in states] == [(2, (), era)] * 2
+
+
+def test_an_outage_of_the_last_group_or_of_one_that_is_held_costs_nothing() -> None:
+    bench = fired("b1", "d1")
+    bench.hear(RunQuery(None, R, (DeviceId("d1"),), Era(1, Ballot(1, 1))), "c3")
+    bench.grant("b1")
+    bench.hear(RunQuery(None, R, (DeviceId("b1"),), Era(1, Ballot(1, 1))), "c2")
+    assert bench.run().attempt == 1
+
+
+def test_an_outage_of_the_own_group_lets_runs_be() -> None:
+    """Those of before it are taken up by another rule, and it passes nothing on."""
+    bench = fired("a1", "b1")
+    bench.hear(RunQuery(None, R, (DeviceId("a1"),), Era(1, Ballot(1, 1))), OWN)
+    assert bench.run().attempt == 1
+
+
+@pytest.mark.parametrize(
+    ("home", "passed_on"),
+    [("c1", []), ("c2", []), ("c3", ["b1"]), ("c4", ["b1", "d1"])],
+)
+def test_a_request_is_passed_on_up_to_the_group_of_the_run(home: str, passed_on: list[str]) -> None:
+    """That stages its own grants, in the same step as what follows from them."""
+    run, settings = fired("a1", "b1", "d1").run(), ProtocolSettings()
+    following = onward(run, settings, GroupId(home))
+    assert [device for _, devices in following for device in devices] == passed_on
 
 
 def test_executing_and_releasing_ignore_wounds() -> None:

@@ -4,14 +4,25 @@ import pytest
 from told_groups import Told, config, ended, gone, held, run, run_id
 
 from comesh.core.group.ledger import Ledger
-from comesh.core.ids import GroupId, RoutineId
-from comesh.core.records import Firing, Gone, GroupRecord, HandoffRecord, Record, RoutineRecord, Stage
+from comesh.core.ids import DeviceId, GroupId, RoutineId
+from comesh.core.orders import standing
+from comesh.core.records import (
+    AuditRecord,
+    Firing,
+    Gone,
+    GroupRecord,
+    HandoffRecord,
+    Record,
+    RoutineRecord,
+    Stage,
+)
 from comesh.core.stamps import Ballot, Era, RunId
 from comesh.core.strategies import Strategy
 from comesh.sim.checks import Checks, Promise
 from comesh.sim.checks.progress import Progress
 
 A, B, A2 = run_id("a"), run_id("b"), run_id("a", 2)
+HAND = run_id(standing.by_hand(DeviceId("d1")))
 OTHER = config("other", nodes=("n4", "n5", "n6"))
 SECOND = Ballot(1, 1)
 
@@ -29,6 +40,17 @@ def fired(*runs: RunId) -> Told:
     told.lead(0.0, "n4", OTHER)
     for at_ms, one in enumerate(runs, start=1):
         told.commit(float(at_ms), by_hand(one), run(one, Stage.ACQUIRING_LOCKS))
+    return told
+
+
+def ordered(one: RunId) -> AuditRecord:
+    return AuditRecord(0, 1, 0.0, "ann", "set d1: on", "q1", one)
+
+
+def commanded_by_hand() -> Told:
+    """A person had d1 of group g commanded: a run whose routine no document has."""
+    told = fired()
+    told.commit(1.0, ordered(HAND), run(HAND, Stage.EXECUTING))
     return told
 
 
@@ -205,6 +227,45 @@ def test_an_end_that_was_lost_may_come_again() -> None:
     lose(told, by_hand(A), run(A, Stage.RELEASING_LOCKS), number=1)
     told.commit(52.0, gone(A), ended(A), node="n2")
     assert told.promises == []
+
+
+def test_the_end_of_a_command_by_hand_that_was_lost_may_come_again() -> None:
+    """Its routine leaves no record: only the run's own says that it lives."""
+    told = commanded_by_hand()
+    told.commit(2.0, gone(HAND))
+    told.trace(2.0, HAND, "finished")
+    lose(told, run(HAND, Stage.EXECUTING), number=1)
+    told.commit(52.0, gone(HAND), node="n2")
+    told.trace(52.0, HAND, "finished")
+    assert told.promises == []
+
+
+def test_an_end_that_was_not_lost_stays() -> None:
+    told = fired(A)
+    told.commit(2.0, gone(A), ended(A))
+    told.commit(3.0, by_hand(A2), run(A2, Stage.ACQUIRING_LOCKS))
+    told.commit(4.0, gone(A2), ended(A2))
+    lose(told, by_hand(A2), run(A2, Stage.ACQUIRING_LOCKS), number=3)
+    assert not told.checks.violations
+    told.commit(52.0, by_hand(A, requests=(("q9", A),)), run(A, Stage.ACQUIRING_LOCKS), node="n2")
+    assert [violation.what for violation in told.checks.violations] == [f"{A} had ended, and is live again"]
+
+
+def test_the_end_of_a_command_by_hand_that_was_not_lost_stays() -> None:
+    told = commanded_by_hand()
+    told.commit(2.0, gone(HAND))
+    told.trace(2.0, HAND, "finished")
+    lose(told, number=2)
+    told.commit(52.0, ordered(HAND), run(HAND, Stage.EXECUTING), node="n2")
+    assert told.promises == [Promise.NO_LOSS]
+
+
+def test_a_command_by_hand_comes_back_after_its_end() -> None:
+    told = commanded_by_hand()
+    told.commit(2.0, gone(HAND))
+    told.trace(2.0, HAND, "finished")
+    told.commit(3.0, ordered(HAND), run(HAND, Stage.EXECUTING))
+    assert told.promises == [Promise.NO_LOSS]
 
 
 def test_runs_go_on_in_the_next_config() -> None:

@@ -5,6 +5,8 @@ Rules:
   `lock_queue.py`;
 - a device is granted when nobody holds it, no call of a former holder may still land, and it is settled in
   the era of its group. A removed device serves who has it or waits for it, and nobody new;
+- a request that is granted at once is passed on to the next group of its order; one that waited is not, and
+  the run asks the next group by itself. Nothing of that is remembered: who lacks an answer asks again;
 - a later grant is told once. Who missed it asks again, as it does for everything not granted;
 - a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it.
   A waiter asks again by itself, and is asked about only when it stops to.
@@ -33,6 +35,7 @@ from comesh.core.stamps import FIRST_ERA, RunId
 from comesh.core.step import Step
 from comesh.core.strategies import AtDevices, Strategy, strategy_of
 from comesh.core.work_messages import (
+    Home,
     Letter,
     LockAnswer,
     LockRequest,
@@ -85,12 +88,26 @@ class Locks:
     # -- requests ----------------------------------------------------------------------------------------
 
     def on_request(self, request: LockRequest, letter: Letter, sender: NodeId, step: Step) -> None:
-        answers = tuple(self._request(request, device, letter.sender, step) for device in request.devices)
+        home = request.home
+        if home is None and letter.sender is not None:
+            home = Home(letter.sender, sender)
+        group = None if home is None else home.group
+        answers = tuple(self._request(request, device, group, step) for device in request.devices)
+        passes_on = home is not None and all(answer.granted is not None for answer in answers)
         if not self._serving.has_lease(step.now_ms):
             # Perhaps another leads by now, and knows the device: such a refusal would fail the run.
             answers = tuple(answer for answer in answers if answer.refused != "unknown")
         self._grants.pop((request.run, request.attempt), None)
-        self._serving.answer(letter, sender, LockState(request.run, request.attempt, answers))
+        passed_on = None
+        if passes_on and request.onward:
+            (passed_on, devices), *further = request.onward
+            passed = replace(request, devices=devices, home=home, onward=tuple(further))
+            self._serving.mail(passed_on, passed)
+        state = LockState(request.run, request.attempt, answers, passed_on)
+        if group is None:
+            self._serving.answer(letter, sender, state)
+        else:
+            self._serving.mail(group, state)
 
     def _request(
         self, request: LockRequest, device: DeviceId, home: GroupId | None, step: Step

@@ -1,7 +1,9 @@
 """Sensing: who of the devices is there, and what it reads (protocol, section 6).
 
 Rules:
-- each device is read once per monitoring period; the reads of a group are spread over its ticks;
+- each device is read once per monitoring period; the reads of a group are spread over its ticks. When serving
+  begins those that routines wait for are read at once, too: nobody has read them since the leader before.
+  So many reads may keep some waiting: who does not answer is not suspected before its turn;
 - no answer within two estimated round trips: suspect, one probe through another member (or, where there is
   none, one more read); no answer to that within the same time: down. Any answer: up. Both are committed and
   gossiped;
@@ -53,6 +55,10 @@ class Sensing:
             if record is not None and record.status is Status.DOWN:
                 self._readings.change(sensed, step)
         self.on_tick(step)
+        for slot in self._slots[1:]:
+            for sensed in slot:
+                if sensed.watchers:
+                    self._ask(sensed, step)
 
     def get(self, device: DeviceId) -> Sensed | None:
         return self._sensed.get(device)
@@ -76,10 +82,13 @@ class Sensing:
         self._cluster.set_timer("monitor", 0, self._tick_ms, step)
 
     def _read(self, sensed: Sensed, step: Step) -> None:
-        call = self._serving.next_call()
-        sensed.asked(call, step.now_ms)
         if sensed.due_ms == NEVER_MS and not self._is_down(sensed):
             sensed.due_ms = step.now_ms + self._bound_ms(sensed)
+        self._ask(sensed, step)
+
+    def _ask(self, sensed: Sensed, step: Step) -> None:
+        call = self._serving.next_call()
+        sensed.asked(call, step.now_ms)
         step.do(ReadDevice(sensed.device, call))
 
     def _bound_ms(self, sensed: Sensed) -> float:

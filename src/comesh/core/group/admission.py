@@ -48,7 +48,7 @@ class Admission:
     def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:
         """Answer about a config that this node has no replica of."""
         store = self._seating.store
-        reply = InConfig(message.group, message.number, message.mark, store, body)
+        reply = InConfig(*message.address, store, body)
         self._groups.send_message(to, reply, step)
 
     def on_unknown(self, sender: NodeId, message: InConfig, step: Step) -> None:
@@ -113,7 +113,7 @@ class Admission:
             return
         replica = self._groups.seat(kept, step, restarted=False)
         self._say_installed(sender, message, replica, start.number, step)
-        for early in [one for one in self.early if one[1].mark == replica.mark]:
+        for early in [one for one in self.early if one[1].address == replica.address]:
             self.early.remove(early)
             self._groups.on_in_config(*early, step)
 
@@ -122,7 +122,7 @@ class Admission:
     ) -> None:
         """It sits already: for having been started, or, without a state, for another member's word."""
         if replica.accepted == NO_BALLOT:
-            first = self._seating.first_state(start, self._groups.replicas.get(message.mark))
+            first = self._seating.first_state(start, self._groups.addressed.get(message.address))
             if first is None:
                 lacking = Ready(start.successor.mark, self._seating.store, -1, 0)
                 self._reply(sender, message, lacking, step)

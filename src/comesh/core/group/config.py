@@ -1,7 +1,7 @@
 """A config: one fixed membership of a group. All of it is its identity."""
 
 from hashlib import blake2b
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,14 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     node: NodeId
     store: int
+
+
+class Address(NamedTuple):
+    """Which config a message is of. check: so much of its mark as messages carry, to be short."""
+
+    group: GroupId
+    number: int
+    check: int
 
 
 class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -56,7 +64,13 @@ class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """A digest of the whole identity: two configs of one group and number are told apart by it."""
         return int.from_bytes(blake2b(_encode(self), digest_size=MARK_BYTES).digest(), "little")
 
+    @property
+    def address(self) -> Address:
+        return Address(self.group, self.number, self.mark & _CHECKED)
+
 
 MARK_BYTES = 7
-"""Enough that no two configs of a deployment share one, whatever its age."""
+"""Enough that no two configs of a deployment share one, whatever its age: journals go by it alone."""
+_CHECKED = 0xFFFF_FFFF
+"""Enough for the few configs of one group and number: those that a handoff tried one after the other."""
 _encode = msgspec.msgpack.Encoder().encode

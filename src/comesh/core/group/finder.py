@@ -20,7 +20,7 @@ from comesh.core.messages import Notice
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
-from comesh.core.work_messages import Asking, Letter
+from comesh.core.work_messages import Asking, Letter, LockRequest
 
 RECENT_LETTERS = 16
 RECENT_MS = 2000.0
@@ -28,7 +28,7 @@ RECENT_MS = 2000.0
 MOST_TRIES = 3
 """How often one letter is sent again by itself."""
 UNANSWERED = 2
-"""So many letters to one address without a word from the group, and another member is tried."""
+"""So many letters that ask, to one address without a word from the group, and another member is tried."""
 
 
 class Listing(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -63,9 +63,10 @@ def notice_keys(group: GroupId) -> tuple[str, str]:
     return "config/" + group, QUIET + "config/" + group
 
 
-def is_quiet(mesh_size: int, periods: float) -> bool:
-    """Whether listings ride along, in a mesh of so many nodes with epochs of so many membership periods."""
-    return mesh_size >= QUIET_FROM_NODES and periods >= QUIET_FROM_PERIODS
+def is_quiet(mesh_size: int, periods: float, ballot: Ballot) -> bool:
+    """Whether a listing rides along, in a mesh of so many nodes with epochs of so many membership periods.
+    Who was elected is pushed in any: whom a dead leader left behind nobody else corrects."""
+    return ballot == OPENING and mesh_size >= QUIET_FROM_NODES and periods >= QUIET_FROM_PERIODS
 
 
 def listing_notice(config: Config, ballot: Ballot, leader: NodeId, *, quiet: bool) -> tuple[str, int, bytes]:
@@ -82,6 +83,12 @@ class Sent(NamedTuple):
     at_ms: float
     letter: Letter
     tries: int
+
+
+def _awaits_word(letter: Letter) -> bool:
+    """Not so an answer, nor a lock request that is passed on: that nothing comes of these says nothing."""
+    body = letter.body
+    return isinstance(body, Asking) and not (isinstance(body, LockRequest) and body.home is not None)
 
 
 class Finder:
@@ -129,8 +136,8 @@ class Finder:
         return program.plan.genesis.get(group, ()) if listing is None else listing.nodes
 
     def wrote(self, group: GroupId, letter: Letter, tries: int, step: Step) -> None:
-        self._unanswered[group] = self._unanswered.get(group, 0) + 1
-        if isinstance(letter.body, Asking):
+        if _awaits_word(letter):
+            self._unanswered[group] = self._unanswered.get(group, 0) + 1
             self._silent.setdefault(group, step.now_ms)
         recent = self._recent.get(group)
         if recent is None:
@@ -151,8 +158,10 @@ class Finder:
         """Who was asked does not lead: what to send again, to the one who may."""
         known = self._leaders.get(group)
         if leader is None:
-            # It knows nobody: another member is tried, each letter a few times.
-            self._unanswered[group] = UNANSWERED * (self._unanswered.get(group, 0) // UNANSWERED + 1)
+            # It knows nobody: another member is tried, each letter a few times. Unless a leader wrote since.
+            tries = self._unanswered.get(group, 0) // UNANSWERED
+            if tries or known is None or about >= known[0]:
+                self._unanswered[group] = UNANSWERED * (tries + 1)
             return self._again(group, step)
         if known is not None and about < known[0]:
             return []

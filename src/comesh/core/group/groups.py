@@ -19,7 +19,7 @@ from comesh.core.events import (
     Timer,
 )
 from comesh.core.group.admission import Admission
-from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Config, Seat
+from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config, Seat
 from comesh.core.group.election import Election
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.post import Post
@@ -69,6 +69,7 @@ class Groups:
         self.unable = False
         self.replicas: dict[int, Replica] = {}
         """By the mark of their config."""
+        self.addressed: dict[Address, Replica] = {}
         self.tombstones: dict[GroupId, Config] = {}
         self.post_office = Post(self)
         self.deliver_early = self.post_office.deliver_early
@@ -119,6 +120,7 @@ class Groups:
         for replica in self.replicas.values():
             replica.deadlines.end(step)
         self.replicas = {}
+        self.addressed = {}
         self._seating.bases.clear()
         self.tombstones = dict(image.tombstones)
         for kept in image.configs.values():
@@ -286,8 +288,7 @@ class Groups:
     # -- between members ---------------------------------------------------------------------------------
 
     def send(self, to: NodeId, replica: Replica, body: Body, step: Step) -> None:
-        message = InConfig(replica.config.group, replica.config.number, replica.mark, OF_THE_SEAT, body)
-        self.send_message(to, message, step)
+        self.send_message(to, InConfig(*replica.address, OF_THE_SEAT, body), step)
 
     def send_message(self, to: NodeId, message: InConfig, step: Step) -> None:
         if to == self.own:
@@ -296,7 +297,7 @@ class Groups:
             step.send(to, self.membership.incarnation, message)
 
     def on_in_config(self, sender: NodeId, message: InConfig, step: Step) -> None:
-        replica = self.replicas.get(message.mark)
+        replica = self.addressed.get(message.address)
         body = message.body
         match body:
             case Invite() | Start():
@@ -329,7 +330,7 @@ class Groups:
     ) -> None:
         if replica is None:
             self._admission.early.append((sender, message))
-        elif body.successor == message.mark:
+        elif body.successor == replica.mark:
             rank = replica.config.rank_of(sender)
             if rank is not None and self._sits(replica, rank, message.store):
                 replica.on_body(rank, body, step)
@@ -358,7 +359,7 @@ class Groups:
     def seat(self, kept: KeptConfig, step: Step, *, restarted: bool) -> Replica:
         """Sit in a config that the journal holds now."""
         replica = Replica(self, kept, self.versions.or_newest(kept.config.version).settings)
-        self.replicas[replica.mark] = replica
+        self.replicas[replica.mark] = self.addressed[replica.address] = replica
         replica.begin(step, restarted=restarted)
         return replica
 
@@ -434,6 +435,7 @@ class Groups:
         """Keep the tombstone, for ever; forget the rest."""
         self.post_office.finder.expect(successor)
         self.replicas.pop(replica.mark, None)
+        self.addressed.pop(replica.address, None)
         self._bury(successor, step)
         step.do(Persist(ConfigDropped(replica.mark)))
         self._follow_roster(step)

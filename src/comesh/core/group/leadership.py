@@ -13,6 +13,7 @@ from functools import partial
 
 from comesh.core.effects import Committed
 from comesh.core.group import letters
+from comesh.core.group.deadlines import ROUNDING_MS
 from comesh.core.group.handoff import Handoff
 from comesh.core.group.nearest import Nearest
 from comesh.core.group.replica import Replica
@@ -285,10 +286,11 @@ class Leadership:
 
     def _on_spread_due(self, step: Step) -> None:
         """The others hear it; at once if one of the nearest did not answer, and then they are asked first."""
+        now_ms = step.now_ms + ROUNDING_MS  # a deadline that is due may lie as far ahead
         if self.committed < self._spread_number:
-            if step.now_ms >= self._late_ms:
+            if now_ms >= self._late_ms:
                 self._choose_nearest(step, self._spread_number)
-        elif step.now_ms < self._spread_by_ms:
+        elif now_ms < self._spread_by_ms:
             self._spread_number = self._replica.ledger.number
             self._late_ms = step.now_ms + self._nearest.wait_ms
             wait_ms = min(self._nearest.wait_ms, self._spread_by_ms - step.now_ms)

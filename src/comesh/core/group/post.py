@@ -20,6 +20,7 @@ from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import RunRecord, Stage, run_key
+from comesh.core.stamps import Fence
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     Applied,
@@ -28,7 +29,9 @@ from comesh.core.work_messages import (
     DocumentAsked,
     DocumentGiven,
     Fire,
+    Home,
     Letter,
+    LockRequest,
     NotLeader,
     Order,
     Ordered,
@@ -145,6 +148,8 @@ class Post:
         if letter.sender is not None and letter.by is not None:
             self._on_reached(letter.sender, step, HEARD_RESENDS)
             self._send_again(self.finder.heard(letter.sender, letter.by, sender, step), step)
+        if isinstance(letter.body, LockRequest) and letter.body.home is not None:
+            self._on_hearsay(letter.body.home, letter.body.fence, step)
         if letter.to is None:
             self._on_answer(letter, step)
             return
@@ -159,6 +164,12 @@ class Post:
             groups.hurry(letter.to, step)
             return
         groups.hand_over(serving, letter, sender, step)
+
+    def _on_hearsay(self, home: Home, fence: Fence, step: Step) -> None:
+        """A request that was passed on says who leads the group that it came from, or led it once."""
+        if fence >= self.finder.leader(home.group)[0]:
+            self._on_reached(home.group, step, HEARD_RESENDS)
+            self._send_again(self.finder.heard(home.group, fence, home.leader, step), step)
 
     def _on_answer(self, letter: Letter, step: Step) -> None:
         match letter.body:
@@ -180,7 +191,7 @@ class Post:
         if serving is not None:
             newest = groups.versions.newest
             periods = newest.settings.epoch_ms / groups.membership.settings.period_ms
-            quiet = is_quiet(len(newest.plan.nodes), periods)
+            quiet = is_quiet(len(newest.plan.nodes), periods, serving.ballot)
             notice = listing_notice(serving.config, serving.ballot, groups.own, quiet=quiet)
             groups.post_notice(*notice, step)
 

@@ -66,6 +66,7 @@ class Replica:
         self.settings = settings
         self.config: Config = kept.config
         self.mark = kept.config.mark
+        self.address = kept.config.address
         rank = self.config.rank_of(host.own)
         assert rank is not None, f"{host.own} has no seat in {self.config}"
         self.rank: int = rank

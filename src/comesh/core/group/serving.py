@@ -8,7 +8,9 @@ only after commit" is not a habit of the parts but a property of this class.
 Mail to the own group does not wait: it reaches the other part in the same step, on the staged records, and
 what comes of it joins the same entry. That is how a one-cluster, one-step run costs two commits.
 
-A `Serving` lives as long as its leadership: when that ends, so does everything that waited here.
+A `Serving` lives as long as its leadership: when that ends, so does everything that waited here. Where it
+ends by a handoff, letters and what is told still go out with the commit that they wait for: they are facts,
+and whoever leads next does not know that nobody has heard of them.
 """
 
 from collections import deque
@@ -326,10 +328,10 @@ class Serving:
             self._outward.popleft()[1](step)
 
     def end(self, step: Step) -> None:
-        """Nothing that waited happens any more; what is told of a commit that may yet come does."""
+        """Nothing that waited happens any more; what is said of a commit that may yet come does."""
         self.ended = True
         for timer in self._timers:
             step.cancel_timer(timer)
         self._timers.clear()
-        self._outward = deque(one for one in self._outward if isinstance(one[1], Telling))
+        self._outward = deque(one for one in self._outward if isinstance(one[1], Telling | Mail))
         self._local.clear()

@@ -18,7 +18,7 @@ from comesh.core.records import (
     routine_key,
 )
 from comesh.core.routines.ledger import live_run, trace
-from comesh.core.routines.locks import acknowledged, groups_of, manner_of, maybe_asked
+from comesh.core.routines.locks import acknowledged, groups_of, manner_of, maybe_asked, went_past
 from comesh.core.routines.runs import Runs, under_way
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
@@ -78,6 +78,8 @@ class Answers:
             self._on_refused(run, refused, step)
             return
         self._trace_queued(run, body)
+        if body.passed_on is not None:
+            self._runs.passed_on(run, body.passed_on)
         taken = self._with_grants(run, body.answers)
         if taken is not run:
             self._serving.put(taken)
@@ -256,7 +258,7 @@ class Answers:
         if not self._serving.has_lease(step.now_ms):
             return
         if body.era is not None and letter.sender is not None:
-            self._raise_era(letter.sender, body.era)
+            self._raise_era(letter.sender, body.era, step)
         live = live_run(self._serving, body.routine)
         if live is not None and (body.era is not None or body.run is None or body.run == live.run):
             asked = frozenset(body.devices)
@@ -282,10 +284,19 @@ class Answers:
         stage = Stage.ACQUIRING_LOCKS if waits else None
         return RunState(body.run, body.routine, stage, 0, (), body.devices, body.era)
 
-    def _raise_era(self, group: GroupId, era: Era) -> None:
+    def _raise_era(self, group: GroupId, era: Era, step: Step) -> None:
+        """A grant that the group passed on, and of which nothing came here, may be lost: a run would hold a
+        later lock while it waits for an earlier one. So it gives back before the group grants anything."""
         record = self._serving.group_record
-        if era > record.eras.get(group, FIRST_ERA):
-            self._serving.put(replace(record, eras={**record.eras, group: era}))
+        if era <= record.eras.get(group, FIRST_ERA):
+            return
+        self._serving.put(replace(record, eras={**record.eras, group: era}))
+        if group == self._serving.group:
+            return  # it passes nothing on
+        for run in self._serving.all(RunRecord):
+            if self._gives_back(run) and went_past(run, group):
+                why = f"outage: {group} may have lost what it granted and passed on"
+                self._runs.give_back(run, step, why)
 
     def _live(self, run: RunId) -> RunRecord | None:
         live = live_run(self._serving, run.routine)

@@ -29,6 +29,8 @@ class Errand(msgspec.Struct, frozen=True):
     body: Work
     trace: tuple[str, str] | None = None
     """What to tell of it, and its details, when it is first said."""
+    said: bool = False
+    """By somebody else, on the owner's behalf: it is only repeated."""
 
 
 class _Open:
@@ -48,7 +50,7 @@ class Errands:
         """When the timer of an owner is due."""
 
     def keep(self, owner: str, wanted: Iterable[Errand], step: Step) -> list[Errand]:
-        """From now on this owner wants these; those that are new are said, and returned."""
+        """From now on this owner wants these; those that are new are said, if nobody has, and returned."""
         before = self._open.pop(owner, {})
         after: dict[tuple[str, str, int], _Open] = {}
         fresh: list[Errand] = []
@@ -57,7 +59,8 @@ class Errands:
             if known is None:
                 interval_ms = self._serving.settings.request_resend_ms
                 after[errand.key] = _Open(errand, step.now_ms + self._jittered(interval_ms), interval_ms)
-                self._say(owner, errand)
+                if not errand.said:
+                    self._say(owner, errand)
                 fresh.append(errand)
             else:
                 known.errand = errand

@@ -3,14 +3,17 @@
 Rules:
 - sequential: in one global order that is the same for all routines, so that no circle of waiting can form.
   With order `cluster` that is (group, device), and one group's locks can be one request (batch `cluster`):
-  they enter all queues of that group in one commit. With order `device` groups interleave, so that a request
-  for several devices could hold a later one while it waits for an earlier one: there it is one by one;
+  they enter all queues of that group in one commit. A group that grants them at once passes the request on to
+  the next one (`onward`), so that a run does not wait for each answer to come home. With order `device`
+  groups interleave, so that a request for several devices could hold a later one while it waits for an
+  earlier one: there it is one by one;
 - optimistic and priority: all at once. A registered strategy may ask in rounds of its own: the next when
   all of the one before is held (`core/strategies.py`);
 - a device whose earlier attempt is not given back yet is not asked for: the newer request could overtake the
   release and renew the very grant that is to be given back.
 """
 
+import itertools
 from collections.abc import Iterable
 
 from comesh.core.ids import DeviceId, GroupId
@@ -82,13 +85,17 @@ def _round(run: RunRecord, rounds: Rounds) -> tuple[int, list[DeviceId]]:
     return number + 1, list(lacking)
 
 
+def _all_lacking(run: RunRecord) -> list[Batched]:
+    held = {one.device for one in run.held}
+    return by_group(run, [device for device in groups_of(run) if device not in held])
+
+
 def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
     """What the run does not hold and may ask for by its strategy."""
     manner = manner_of(run)
     if manner.rounds is not None:
         return by_group(run, _round(run, manner.rounds)[1])
-    held = {one.device for one in run.held}
-    lacking = by_group(run, [device for device in groups_of(run) if device not in held])
+    lacking = _all_lacking(run)
     if manner.at_devices is not AtDevices.QUEUE:
         return lacking
     if not _one_by_one(manner, settings):
@@ -101,14 +108,43 @@ def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
 
 def to_ask(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
     """What the run asks for now."""
+    return [one for one in _lacking(run, settings) if not _is_pending(run, one)]
+
+
+def onward(run: RunRecord, settings: ProtocolSettings, home: GroupId) -> tuple[Batched, ...]:
+    """What is asked for after that, on the run's behalf, by the group that granted the one before: up to the
+    run's own group, which stages its own grants."""
+    manner = manner_of(run)
+    if manner.at_devices is not AtDevices.QUEUE or _one_by_one(manner, settings):
+        return ()
+    lacking = _all_lacking(run)
+    if not lacking or lacking[0][0] == home:
+        return ()
+    return tuple(itertools.takewhile(lambda one: one[0] != home and not _is_pending(run, one), lacking[1:]))
+
+
+def went_past(run: RunRecord, group: GroupId) -> bool:
+    """It lacks locks of this group, and later ones may be held or asked for already, on its behalf; perhaps
+    by a leader before, that worked by other settings."""
+    if manner_of(run).at_devices is not AtDevices.QUEUE:
+        return False
+    later = any(other > group for other in groups_of(run).values())
+    return later and any(other == group for other, _ in _all_lacking(run))
+
+
+def _is_pending(run: RunRecord, one: Batched) -> bool:
+    """An earlier attempt of one of these devices is not given back yet."""
     pending = {device for device, _, _ in run.to_release}
-    return [one for one in _lacking(run, settings) if not any(device in pending for device in one[1])]
+    return any(device in pending for device in one[1])
 
 
 def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
-    """All that some leader can have asked for in this attempt: what is held, and what is asked for next.
-    Of a strategy that this node lacks: everything."""
-    if not is_known(run.strategy):
+    """All that can have been asked for in this attempt, by some leader or on its behalf. Everything, where
+    requests are passed on, or of a strategy that this node lacks; else what is held and what is asked for
+    next."""
+    manner = manner_of(run)
+    passed_on = manner.at_devices is AtDevices.QUEUE and not _one_by_one(manner, settings)
+    if passed_on or not is_known(run.strategy):
         return list(groups_of(run))
     asked = [one.device for one in run.held]
     return asked + [device for _, devices in _lacking(run, settings) for device in devices]

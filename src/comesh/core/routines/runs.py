@@ -42,6 +42,7 @@ from comesh.core.routines.locks import (
     holds_all,
     manner_of,
     maybe_asked,
+    onward,
     released,
     request_name,
     to_ask,
@@ -65,6 +66,8 @@ class Runs:
         """Of live runs whose devices this leader has to fence before it goes on."""
         self._resting: dict[RoutineId, RunId] = {}
         """Runs between two attempts. Not committed: a new leader asks at once."""
+        self._passed_on: dict[RoutineId, tuple[RunId, int, frozenset[GroupId]]] = {}
+        """Groups that others asked for locks on behalf of a run, in this attempt."""
 
     # -- firing ------------------------------------------------------------------------------------------
 
@@ -294,6 +297,7 @@ class Runs:
     def _end(self, run: RunRecord, step: Step) -> None:
         routine_id = run.run.routine
         self._errands.keep(routine_id, (), step)
+        self._passed_on.pop(routine_id, None)
         if self._resting.pop(routine_id, None) is not None:
             self.serving.cancel_timer(PART, REST, routine_id, step)
         self.serving.drop(run_key(routine_id))
@@ -365,15 +369,32 @@ class Runs:
     def _lock_requests(self, run: RunRecord) -> list[Errand]:
         settings = self.serving.settings
         word = manner_of(run).at_devices.value
+        rest = onward(run, settings, self.serving.group)
+        passed_on = self._asked_by_others(run)
         return [
             Errand(
                 ("lock", request_name(run, settings, (group, devices)), run.attempt),
                 group,
-                LockRequest(run.run, run.attempt, devices, run.fired_ms, word, self.serving.fence),
-                ("lock asked", f"{', '.join(devices)} of {group}, attempt {run.attempt}"),
+                LockRequest(
+                    run.run, run.attempt, devices, run.fired_ms, word, self.serving.fence, onward=rest
+                ),
+                (
+                    "lock passed on" if group in passed_on else "lock asked",
+                    f"{', '.join(devices)} of {group}, attempt {run.attempt}",
+                ),
+                said=group in passed_on,
             )
             for group, devices in to_ask(run, settings)
         ]
+
+    def passed_on(self, run: RunRecord, to: GroupId) -> None:
+        """This group was asked by the one that granted its locks before."""
+        groups = self._asked_by_others(run) | {to}
+        self._passed_on[run.run.routine] = (run.run, run.attempt, groups)
+
+    def _asked_by_others(self, run: RunRecord) -> frozenset[GroupId]:
+        owner, attempt, groups = self._passed_on.get(run.run.routine, (None, 0, frozenset()))
+        return groups if (owner, attempt) == (run.run, run.attempt) else frozenset()
 
     def _fences(self, run: RunRecord, devices: list[DeviceId]) -> list[Errand]:
         return [

@@ -16,11 +16,16 @@ hops only: what the size of messages adds, and handoffs that come in between, ar
               if first is not h
 
     locks, optimistic and priority:  max over g != h of  2 D(h, g) + C(g)
-    locks, sequential, batched:      sum over g != h of  2 D(h, g) + C(g),
-                                     + C(h) where h comes neither first nor last in the order of groups:
-                                     its own grants must be committed before later ones are asked for
+    locks, sequential, one by one:   sum over g != h of  2 D(h, g) + C(g)
+    locks, sequential, batched:      the way from h over the groups in their order back to h (one way before
+                                     h's own place in it and one after, where h has one),
+                                     + sum over g != h of  C(g)
+    both, sequential:                + C(h) where h comes neither first nor last in the order of groups: its
+                                     own grants must be committed before later ones are asked for
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from comesh.core.ids import DeviceId, GroupId, RoutineId
@@ -29,7 +34,7 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import RunRecord
 from comesh.core.stamps import RunId
-from comesh.core.strategies import Strategy
+from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.work_messages import Reading
 from comesh.experiments.measures.mesh import EXACT, Mesh
 from comesh.sim.radio import RadioSettings
@@ -103,7 +108,13 @@ def ideal_hops(mesh: Mesh, routine_id: RoutineId) -> int:
     locks = [2 * away(group) + mesh.commit_hops(group) for group in others]
     hops = away(trigger) + mesh.commit_hops(home)
     if routine.strategy is Strategy.SEQUENTIAL:
-        hops += sum(locks)
+        if program.settings.batch is Batch.CLUSTER and program.settings.order is LockOrder.CLUSTER:
+            ways = [others]
+            if home in groups:
+                ways = [[one for one in others if one < home], [one for one in others if one > home]]
+            hops += sum(_way_hops(mesh, home, way) for way in ways) + sum(map(mesh.commit_hops, others))
+        else:
+            hops += sum(locks)
         if home in groups[1:-1]:
             hops += mesh.commit_hops(home)
     else:
@@ -112,6 +123,12 @@ def ideal_hops(mesh: Mesh, routine_id: RoutineId) -> int:
         hops += mesh.commit_hops(home)
     first = program.group_of_device[routine.steps[0].device]
     return hops if first == home else hops + away(first) + mesh.commit_hops(first)
+
+
+def _way_hops(mesh: Mesh, home: GroupId, groups: Sequence[GroupId]) -> int:
+    """From the leader of home to that of each of these, and back."""
+    leaders = [mesh.leader(group) for group in (home, *groups, home)]
+    return sum(mesh.hops(one, other) for one, other in itertools.pairwise(leaders))
 
 
 def client_delays(

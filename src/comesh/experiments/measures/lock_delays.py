@@ -19,7 +19,7 @@ from typing import NamedTuple
 from comesh.core.effects import Committed, RunTraced
 from comesh.core.ids import DeviceId
 from comesh.core.journal import Appended
-from comesh.core.records import DeviceRecord, Gone, Record, RunRecord, Stage
+from comesh.core.records import DeviceRecord, Entry, Gone, Record, RunRecord, Stage
 from comesh.core.stamps import RunId
 from comesh.experiments.measures.histories import Moment, Sample
 
@@ -61,23 +61,30 @@ class _Reader:
         elif isinstance(record, Gone) and record.key in self._lives:
             self._let_go_ms.setdefault(self._lives[record.key], at_ms)
 
-    def committed(self, at_ms: float, record: Record) -> None:
+    def committed(self, at_ms: float, entry: Entry) -> None:
+        """What one entry grants was asked for together."""
+        runs = {run for record in entry if (run := self._granted(at_ms, record)) is not None}
+        self._held_ms.update(dict.fromkeys(runs, at_ms))
+
+    def _granted(self, at_ms: float, record: Record) -> RunId | None:
+        """The run that the record gives the device to."""
         if not isinstance(record, DeviceRecord) or record.hold is None:
-            return
+            return None
         run, before = record.hold.run, self._holders.get(record.device)
         if run == before or run not in self._began_ms:
-            return
+            return None
         self._holders[record.device] = run
         began_ms = self._began_ms[run]
         # A holder whose end nobody wrote was before this history: it says nothing of when it let go.
         let_go_ms = began_ms if before is None else self._let_go_ms.get(before, began_ms)
         free_ms = max(began_ms, let_go_ms)
-        # A group asks itself without a word: as soon as the run holds what comes before in the order.
+        # A group asks itself without a word, and one that a request is passed on to is asked by another: as
+        # soon as the run holds what comes before in the order.
         asked_ms = self._asked_ms.get((run, record.device), self._held_ms.get(run, began_ms))
-        self._held_ms[run] = at_ms
         self._free_ms[run][record.device] = free_ms
         self.found.acquisitions.append(Sample(at_ms, at_ms - max(free_ms, asked_ms)))
         self.found.waits.append(Sample(at_ms, at_ms - free_ms))
+        return run
 
     def traced(self, at_ms: float, told: RunTraced) -> None:
         run = told.run
@@ -100,8 +107,7 @@ def lock_delays(moments: Iterable[Moment]) -> LockDelays:
                 for record in what.entry:
                     reader.written(at_ms, record)
             case Committed():
-                for record in what.entry:
-                    reader.committed(at_ms, record)
+                reader.committed(at_ms, what.entry)
             case RunTraced():
                 reader.traced(at_ms, what)
             case _:

@@ -28,8 +28,8 @@ VARIED: Final = {"m": (1, 2, 3, 4), "l": (1, 2, 3, 4), "r": (1, 2, 4, 6, 8)}
 NOTE: Final = (
     "Selections without a simulation: everybody is alive, each epoch is fed with the members of the one "
     "before. Grids at unit spacing; neighbours along the axes and diagonally within a plane are one hop "
-    "away, and every device relays. The presets differ in nothing that selection depends on here, as there "
-    "are no power domains in these meshes."
+    "away, and every device relays. The presets differ in who leads near members: one of them by hash with "
+    "`paper`, who leads the fewest devices with `default`."
 )
 
 

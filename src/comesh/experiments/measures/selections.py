@@ -7,7 +7,7 @@ the one before selected, as the gossiped table would.
 from collections import Counter
 from collections.abc import Iterator
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import Locality, Plan, SelectionSettings
@@ -26,9 +26,11 @@ RANDOM = MemberPolicy.RANDOM
 def selection_of(
     preset: str, members: str, *, seed: int, m: int = 2, l: int = 2, r: float = 4
 ) -> SelectionSettings:
-    """The paper's two policies: members near and led by a near one, or members and leader from anywhere."""
-    leaders = Locality.LOCALITY if members == LSH else Locality.RANDOM
-    policy = {"members": members, "leaders": leaders, "lsh": {"m": m, "l": l, "r": r}}
+    """The paper's two policies: members near and led by a near one, which one is for the preset to say; or
+    members and leader from anywhere."""
+    policy: dict[str, Any] = {"members": members, "lsh": {"m": m, "l": l, "r": r}}
+    if members == RANDOM:
+        policy["leaders"] = Locality.RANDOM
     return setup(preset, seed=seed, selection=policy).selection
 
 

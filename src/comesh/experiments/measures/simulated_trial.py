@@ -17,6 +17,7 @@ import msgspec
 
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
+from comesh.core.group.config import Address
 from comesh.core.group_messages import Acked, InConfig, Update
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.membership import MembershipSettings
@@ -84,7 +85,7 @@ class Sizes:
 
     def __init__(self, world: World) -> None:
         self.by_part: dict[str, Counter[NodeId]] = defaultdict(Counter)
-        self._touches: set[tuple[int, int]] = set()
+        self._touches: set[tuple[Address, int]] = set()
         """Updates without entries: the config's mark, and when each was sent."""
         world.senders.append(self._note)
 
@@ -101,9 +102,9 @@ class Sizes:
             return "foreground"
         body = message.body
         if type(body) is Update and not body.entries:
-            self._touches.add((message.mark, body.sent_ms))
+            self._touches.add((message.address, body.sent_ms))
             return "upkeep"
-        is_answer = isinstance(body, Acked) and (message.mark, body.sent_ms) in self._touches
+        is_answer = isinstance(body, Acked) and (message.address, body.sent_ms) in self._touches
         return "upkeep" if is_answer else "foreground"
 
 

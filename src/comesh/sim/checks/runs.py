@@ -8,13 +8,17 @@ ending. The end is in the routine's record; where one entry ends several, or the
 their traces, which come right after the commit: within the instant in virtual time, and within `instant_ms`
 where the steps of several processes overlap.
 
+A reported loss takes ends along: what lives in the state that the era begins with may go on and end again,
+whether its routine leaves a record or, as that of a command by hand, none. What had ended before that state
+stays ended.
+
 What fires is committed with it: an instant, an event's mark, a request, a person's order. A firing that none
 of them explains, or a second one by the same, is one too many. A clause becomes true at most once within one
 entry.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from comesh.core.effects import RunTraced
@@ -122,7 +126,8 @@ class Runs:
         known = self._routines.setdefault(group, set())
         if lossy:
             self._tokens.pop(group, None)
-            self._forget(known)
+            self._forget_ends(records.values())
+            self._forget_requests(known)
         before = self.live.get(group, {})
         for run in before:
             self._stop(run, group)
@@ -144,10 +149,17 @@ class Runs:
         after = self.live[group]
         return [run for run in before if run not in after and run not in self._ended]
 
-    def _forget(self, routines: Collection[RoutineId]) -> None:
-        """What is lost may happen again: ends, and firings by request."""
-        for run in [one for one in self._ended if one.routine in routines]:
-            del self._ended[run]
+    def _forget_ends(self, records: Iterable[Record]) -> None:
+        """Of what lives in the state that an era begins with: its end is lost, and may happen again."""
+        for record in records:
+            if isinstance(record, RunRecord):
+                self._ended.pop(record.run, None)
+            elif isinstance(record, RoutineRecord):
+                for firing in record.waiting:
+                    self._ended.pop(firing.run, None)
+
+    def _forget_requests(self, routines: Collection[RoutineId]) -> None:
+        """What is lost may be asked for again."""
         for key in [one for one in self._requests if one[0] in routines]:
             del self._requests[key]
 

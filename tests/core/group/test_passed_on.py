@@ -1,0 +1,76 @@
+"""A lock request that one group passes on to the next: whom that one answers, and how many hops it takes."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from comesh.core.events import MessageReceived
+from comesh.core.group.post import Post
+from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId, RoutineId
+from comesh.core.program import Program, ProtocolSettings
+from comesh.core.stamps import OPENING, Ballot, Fence, RunId, Stamp
+from comesh.core.step import Step
+from comesh.core.strategies import Batch, Strategy
+from comesh.core.work_messages import Home, Letter, LockRequest
+from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Mesh, by_hand, switches
+from comesh.experiments.measures.presets import setup
+from comesh.sim.topology import Shape, make_topology
+
+R = RoutineId("r")
+HALL, CELLAR, ROOF = GroupId("hall"), GroupId("cellar"), GroupId("roof")
+LATER = Fence(4, Ballot(1, 1))
+
+
+def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
+    """The leader of the run's group may be so new that nobody else has heard of it."""
+    around: Any = SimpleNamespace(
+        own=NodeId("n3"),
+        notice=lambda key: None,
+        serving=lambda group: None,
+        membership=SimpleNamespace(incarnation=Incarnation(1, 0, 0)),
+        versions=SimpleNamespace(newest=SimpleNamespace(settings=ProtocolSettings())),
+    )
+    post = Post(around)
+    run = RunId(R, 1, Stamp(4, LATER.ballot, 1))
+    request = LockRequest(
+        run, 1, (DeviceId("lamp"),), 0.0, Strategy.SEQUENTIAL, LATER, Home(ROOF, NodeId("n9"))
+    )
+    letter = Letter(HALL, CELLAR, Fence(1, OPENING), 1, request)
+    life = Incarnation(1, 0, 0)
+    event = MessageReceived(sender=NodeId("n2"), incarnation=life, deployment=1, message=letter)
+    post.on_message(event, letter, Step(0.0, 0.0))
+    assert post.finder.leader(ROOF) == (LATER, "n9")
+    assert post.finder.leader(CELLAR) == (Fence(1, OPENING), "n2")
+
+
+@pytest.mark.parametrize("batch", Batch)
+def test_a_run_waits_for_the_way_around_and_not_for_each_way_home(batch: Batch) -> None:
+    topology = make_topology(Shape.GRID, devices=100, seed=4)
+    made = setup("default", seed=4, locks={"batch": str(batch)}, epoch=f"{FOR_EVER_MS // 1000}s")
+
+    def program(devices: list[DeviceId]) -> Program:
+        return by_hand(topology, made.selection, made.protocol, {R: devices}, Strategy.SEQUENTIAL)
+
+    groups = program([DeviceId(sorted(topology.devices)[0])]).group_of_device
+    one_of_each = {group: device for device, group in sorted(groups.items(), reverse=True)}
+    touched = program([one_of_each[group] for group in sorted(one_of_each)[:3]])
+    home = touched.group_of_routine[R]
+    one, other = (group for group in sorted(one_of_each)[:3] if group != home)
+    assert not one < home < other, "its own locks would be asked for in between"
+    mesh = Mesh(topology, touched, switches(topology), seed=4)
+    mesh.run(5)
+    mesh.sent.clear()
+    began_ms = mesh.now_ms
+    mesh.fire(R)
+    mesh.run(3)
+    asking = [sent.by for sent in mesh.sent if isinstance(sent.letter, LockRequest)]
+    first, second, own = mesh.leader(one), mesh.leader(other), mesh.leader(home)
+    if batch is Batch.NONE:
+        assert asking == [own, own]
+        return
+    assert asking == [own, first]
+    commits = mesh.commit_hops(one) + mesh.commit_hops(other) + 2 * mesh.commit_hops(home)
+    ways = mesh.hops(own, first) + mesh.hops(first, second) + mesh.hops(second, own)
+    executing = next(trace for trace in mesh.traces if trace.what == "executing")
+    assert executing.at_ms - began_ms == pytest.approx((ways + commits) * HOP_MS)
