@@ -210,7 +210,7 @@ def test_garbage_is_dropped_and_counted() -> None:
             garbage = [
                 b"",
                 b"\0",
-                os.urandom(300),
+                b"\x16" + os.urandom(299),
                 bytes((DATA,)),
                 bytes((DATA,)) + os.urandom(60),
                 bytes(1201),
