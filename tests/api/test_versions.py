@@ -12,8 +12,6 @@ from real_mesh import MESH, Asked, asked_mesh, wait_for
 from comesh.runtime.applying import MOST_READ
 from comesh.runtime.documents import Chain
 
-pytestmark = pytest.mark.xdist_group("versions")  # they share a mesh
-
 MORE = MESH.replace("routines:\n", "routines:\n  extra: {do: [{device: d4, command: set, argument: true}]}\n")
 
 

@@ -9,8 +9,6 @@ from real_processes import SMALL, Ended, comesh, wait_for
 
 from comesh.lab.mesh import Mesh
 
-pytestmark = pytest.mark.xdist_group("apply")  # they share a mesh
-
 BOUND_S = 60.0
 HERE = SMALL.replace(", driver: {type: mqtt, host: 10.0.0.5, topic: lamp}", "")
 EXTRA = "routines:\n  extra: {every: 1s, do: [{device: lamp1, command: set, argument: false}]}\n"

@@ -13,8 +13,6 @@ from comesh.api.tokens import Role, create
 from comesh.runtime.credentials import Authority
 from comesh.runtime.keyring import revoke
 
-pytestmark = pytest.mark.xdist_group("asking with tls")  # they share a mesh
-
 ALONE = """
 settings: {f: 0, lease: 500ms, membership_period: 300ms}
 nodes: {n1: {place: [0m, 0m], address: "127.0.0.1:%d"}}

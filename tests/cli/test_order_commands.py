@@ -13,8 +13,6 @@ from comesh.cli.up import begin, wait_until_ready
 from comesh.deployment.load import load_bytes
 from comesh.runtime.local_mesh import LocalMesh
 
-pytestmark = pytest.mark.xdist_group("order commands")  # they share a mesh
-
 MESH = """
 name: Ordered
 settings:

@@ -14,8 +14,6 @@ from real_processes import Ended, Running, comesh, free_ports, wait_for
 
 from comesh.api.tokens import Role, create
 
-pytestmark = pytest.mark.xdist_group("questions")  # they share a mesh
-
 HOUSE = """
 name: House
 settings:

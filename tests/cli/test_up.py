@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from real_processes import SMALL, Running, comesh, processes_about, wait_for
 
-pytestmark = pytest.mark.xdist_group("up")  # they share a mesh
-
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Running]]:

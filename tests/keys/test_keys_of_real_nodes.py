@@ -12,8 +12,6 @@ from real_processes import Running, comesh
 from comesh.runtime.credentials import fingerprint, read_certificate
 from comesh.runtime.running import REVOKED
 
-pytestmark = pytest.mark.xdist_group("keys of real nodes")  # they share a mesh
-
 ALL = ("n1", "n2", "n3")
 
 
