@@ -20,6 +20,7 @@ ONCE_BROKEN = {
     422: "the last disk that had a group's state was wiped",
     5107: "a version that a lone leader could not write was learned by all others",
     20036: "the end of a command by hand went with a reported loss, and counted as one that was not lost",
+    41061: "a device that was removed and added again repeated an event, which was taken twice",
 }
 
 

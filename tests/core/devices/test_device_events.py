@@ -1,10 +1,10 @@
 """Event devices: a press is taken once and reaches every routine that listens (protocol, section 6)."""
 
-from device_bench import AWAY, BUTTON, HOME, LAMP, NEAR, R3, Bench
+from device_bench import AWAY, BUTTON, HOME, LAMP, NEAR, R3, SENSOR, Bench, make_program, run_of
 
 from comesh.core.devices.event_feeds import MOST_EVENTS
 from comesh.core.effects import AcknowledgeEvent, Refused, Subscribe
-from comesh.core.records import Kind, Standing
+from comesh.core.records import DeviceRecord, Kind, Standing
 from comesh.core.stamps import Ballot
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Reading
 
@@ -70,6 +70,42 @@ def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:
     bench.report(BUTTON, PRESSED, "a")
     assert bench.record(BUTTON).sequence == 2
     assert [effect.token for effect in bench.take_done(AcknowledgeEvent)] == ["a", "b", "a", "b", "a"]
+
+
+def test_what_a_device_told_is_known_when_it_is_added_again() -> None:
+    """It was removed before it heard the acknowledgement, and has repeated the event ever since."""
+    bench = Bench()
+    for token in ("a", "b"):
+        bench.report(BUTTON, PRESSED, token)
+    without, again = make_program(devices=(LAMP, SENSOR)), bench.program
+    bench.lead(Ballot(1, 0), program=without)
+    bench.report(BUTTON, PRESSED, "b")
+    bench.lead(Ballot(2, 0), program=again)
+    bench.take(DeviceEvents)
+    bench.take_done(AcknowledgeEvent)
+    for token in ("a", "b"):
+        bench.report(BUTTON, PRESSED, token)
+    assert not bench.take(DeviceEvents)
+    assert [effect.token for effect in bench.take_done(AcknowledgeEvent)] == ["a", "b"]
+    bench.report(BUTTON, PRESSED, "c")
+    assert [sequences(events) for events in bench.take(DeviceEvents)] == [[3]], "it counts on"
+
+
+def test_of_a_removed_device_only_stays_what_it_told() -> None:
+    bench = Bench()
+    bench.report(BUTTON, PRESSED, "a")
+    bench.lock(run_of(R3), BUTTON)
+    bench.lead(Ballot(1, 0), program=make_program(devices=(LAMP, SENSOR)))
+    assert bench.record(BUTTON).events, "whole, as long as it is held"
+    bench.release(run_of(R3), BUTTON)
+    assert bench.record(BUTTON) == DeviceRecord(BUTTON, sequence=1, token="a")
+    assert bench.lock(run_of(R3, 2), BUTTON).answers[0].refused == "unknown"
+    entries = bench.entries
+    bench.release(run_of(R3, 2), BUTTON)
+    bench.lead(Ballot(2, 0))
+    bench.report(BUTTON, PRESSED, "b")
+    assert bench.record(BUTTON) == DeviceRecord(BUTTON, sequence=1, token="a")
+    assert bench.entries == entries, "nothing more is written of it"
 
 
 def test_events_are_repeated_in_order_until_seen_then_trimmed() -> None:

@@ -297,6 +297,17 @@ def test_an_event_is_taken_once_and_in_order() -> None:
     assert bench.take(EventsSeen) == [("c2", EventsSeen(DeviceId("b1"), R, 3))]
 
 
+def test_an_event_is_taken_once_by_a_routine_that_did_not_listen_for_a_while() -> None:
+    """The device keeps it for somebody else, or it was told before and comes late."""
+    listens = routine("a1", on_event=is_true("b1"))
+    bench = Bench(program(listens))
+    bench.hear(press(1), "c2")
+    bench.new_leader(made=program(routine("a1"), version=2))
+    bench.new_leader(made=program(listens, version=3))
+    bench.hear(press(1, 2), "c2")
+    assert firings(bench) == 2 and bench.routine().marks == {"b1": 2}
+
+
 def test_an_event_that_is_not_meant_is_marked_too() -> None:
     bench = Bench(program(routine("a1", on_event=is_true("b1"))))
     bench.hear(press(1, on=False), "c2")

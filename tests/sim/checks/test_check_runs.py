@@ -354,11 +354,12 @@ def test_two_events_fire_twice() -> None:
     assert told.promises == []
 
 
-def test_marks_of_events_never_fall() -> None:
+@pytest.mark.parametrize("marks", [{"b": 1}, {}])
+def test_marks_of_events_never_fall(marks: dict[str, int]) -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, routine(marks={"b": 2}))
-    told.commit(2.0, routine(marks={"b": 1}))
+    told.commit(2.0, routine(marks=marks))
     assert told.promises == [Promise.FIRED_ONCE]
 
 

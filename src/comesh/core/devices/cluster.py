@@ -2,7 +2,9 @@
 
 Rules:
 - a device without a record reads as one that was never settled in a later era, for its record may be lost;
-- the record of a device that the deployment no longer has is dropped when nothing of it is open.
+- the record of a device that the deployment no longer has is dropped when nothing of it is open. Of one that
+  told events, their number and tokens stay: if it is added again, it goes on counting, and what it told
+  before is known. For all else it is not there.
 """
 
 from comesh.core.devices.lock_queue import is_quiet
@@ -54,20 +56,20 @@ class Cluster:
         record = self.serving.get(device_key(device), DeviceRecord)
         if record is None and device in self._known:
             return DeviceRecord(device)
-        return record
+        return None if self._is_removed(device) else record
 
     def put(self, record: DeviceRecord) -> None:
         self._count(record)
         if self._is_removed(record.device):
-            self.serving.drop(record.key)
+            self._forget(record)
         else:
             self.serving.put(record)
 
-    def drop_removed(self) -> None:
-        """Drop the records of removed devices that nothing is open of."""
+    def forget_removed(self) -> None:
+        """Forget the removed devices that nothing is open of."""
         for record in self.records():
             if self._is_removed(record.device):
-                self.serving.drop(record.key)
+                self._forget(record)
 
     def is_settled(self, record: DeviceRecord) -> bool:
         return record.settled >= self.serving.era
@@ -104,6 +106,14 @@ class Cluster:
     def _is_removed(self, device: DeviceId) -> bool:
         """The deployment has it no more, and nothing of it is open."""
         return self._sure and device not in self._known and device not in self._occupied
+
+    def _forget(self, record: DeviceRecord) -> None:
+        """All but which events it told: it repeats what it heard no acknowledgement of, also much later."""
+        left = DeviceRecord(record.device, sequence=record.sequence, token=record.token, tokens=record.tokens)
+        if not record.sequence:
+            self.serving.drop(record.key)
+        elif left != self.serving.get(record.key, DeviceRecord):
+            self.serving.put(left)
 
     def _count(self, record: DeviceRecord) -> None:
         if record.hold is not None or record.queue or any(not call.landed for call in record.calls):

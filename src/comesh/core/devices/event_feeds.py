@@ -2,7 +2,7 @@
 
 Rules:
 - an event is committed before the device is told that it need not repeat it; what comes again under a known
-  token is acknowledged again and not taken;
+  token is acknowledged again and not taken, also if the device was removed and added again meanwhile;
 - each listening routine gets, in order, what it has not confirmed, again and again until it has. What it
   confirmed is known to this leader only: a new one sends all that the record holds, and routines know by
   their marks what they have;

@@ -70,7 +70,7 @@ class Devices:
         self._sensing.tell(device, step)
 
     def begin(self, step: Step) -> None:
-        self._cluster.drop_removed()
+        self._cluster.forget_removed()
         self._calls.begin(step)
         self._reconciliation.begin(step)
         self._sensing.begin(step)

@@ -8,7 +8,8 @@ Rules:
   waits for the current readings before it fires what came due in between;
 - a schedule commits the instant that it fires for. Of instants missed while nobody led, the latest fires if
   it is not older than MISSED_MS;
-- an event is taken once, in order: its mark is in the entry of the firing;
+- an event is taken once, in order: its mark is in the entry of the firing. A mark stays as long as the
+  routine, also while it does not listen to the device: devices count on, even when removed and added again;
 - a firing by hand is made once per request id, and does not mind the cooldown. All others do: what would fire
   within it is ignored, and told.
 """
@@ -75,7 +76,6 @@ class Triggers:
     def begin(self, step: Step) -> None:
         self._readings.begin(step)
         for routine in self._routines.values():
-            self._drop_marks(routine)
             record = routine_record(self._serving, routine)
             if record.true_since_ms is not None and routine.id in self._clauses:
                 left_ms = record.true_since_ms + routine.for_ms - step.wall_ms
@@ -84,14 +84,6 @@ class Triggers:
                 self._serving.set_timer(PART, FOR, routine.id, max(grace_ms, left_ms), step)
             self._look_at_schedule(routine, step)
         self._on_moment(step)
-
-    def _drop_marks(self, routine: RoutineProgram) -> None:
-        """A device that comes back after it was removed counts its events anew."""
-        record = routine_record(self._serving, routine)
-        heard = {name for name, _ in routine.on_event.reads} if routine.on_event is not None else set()
-        marks = {device: mark for device, mark in record.marks.items() if device in heard}
-        if marks != record.marks:
-            self._serving.put(replace(record, marks=marks))
 
     def on_timer(self, what: str, routine: RoutineId, step: Step) -> None:
         if what == MOMENT:

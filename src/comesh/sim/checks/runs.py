@@ -187,14 +187,13 @@ class Runs:
         return [firing.run for firing in was if firing.run not in still]
 
     def _test_marks(self, at_ms: float, before: RoutineRecord, after: RoutineRecord) -> None:
-        """The mark of a device's events never falls: below it, an event would fire again."""
+        """The mark of a device's events never falls, nor goes: below it, an event would fire again."""
         if before.marks is after.marks:
             return
         for device, mark in before.marks.items():
-            if after.marks.get(device, mark) < mark:
-                what = (
-                    f"{after.routine} took event {mark} of {device}, and goes back to {after.marks[device]}"
-                )
+            left = after.marks.get(device, 0)
+            if left < mark:
+                what = f"{after.routine} took event {mark} of {device}, and goes back to {left}"
                 self._verdicts.broken(Promise.FIRED_ONCE, at_ms, what, runs=self._of(after.routine))
 
     def _test_token(
