@@ -15,7 +15,7 @@ from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Parameters, Scale
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
-from comesh.experiments.store import Outcome, Store, code_of, measures_of, used_by
+from comesh.experiments.store import Outcome, Reuse, Store, code_of, measures_of, used_by
 from comesh.experiments.table import Table, percentile
 
 TOY = toy_experiment.EXPERIMENT
@@ -67,6 +67,26 @@ def test_results_of_other_code_do_not_count(tmp_path: Path) -> None:
     with Store(tmp_path / "cases", TOY.campaign) as store:
         assert store.dropped == 4
         assert store.get({"number": 1, "seed": 1}) is None
+
+
+def test_results_of_other_code_count_if_they_are_wanted_and_the_report_says_so(tmp_path: Path) -> None:
+    toy_result(tmp_path)
+    file = tmp_path / "cases" / "squares.jsonl"
+    code = code_of(TOY.campaign)
+    first, *others = file.read_text().splitlines(keepends=True)
+    older = [
+        line.replace(code, "0" * len(code)).replace('"square":', '"square":1') for line in (first, *others)
+    ]
+    file.write_text("".join([first, *older]))
+    wanted = reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Progress(), reuse=Reuse.ANY_CODE)
+    assert wanted[0].table.numbers("square") == [0, 11, 14, 19]
+    assert wanted[0].codes == [code, "0" * len(code)]
+    report.write(wanted, tmp_path, MADE)
+    assert "which is not all that of this report" in (tmp_path / "report.md").read_text()
+    again = toy_result(tmp_path)
+    assert again.table.numbers("square") == [0, 1, 4, 9]
+    report.write([again], tmp_path, MADE)
+    assert "which is not all that of this report" not in (tmp_path / "report.md").read_text()
 
 
 SOURCE = """
@@ -142,7 +162,7 @@ def test_fresh_measures_again_what_was_asked_for_and_keeps_the_rest(tmp_path: Pa
         def done(self, campaign: object, outcome: Outcome) -> None:
             measured.append(outcome.parameters["number"])
 
-    reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Noting(), fresh=True)
+    reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Noting(), reuse=Reuse.NONE)
     assert measured == [0, 1, 2, 3]
     with Store(tmp_path / "cases", TOY.campaign) as store:
         assert store.get({"number": 5, "seed": 1}) is not None

@@ -50,6 +50,13 @@ def reproduce(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again also what was measured before.")
     ] = False,
+    as_measured: Annotated[
+        bool,
+        typer.Option(
+            "--as-measured",
+            help="Take results of other code, too, in the place of measuring again; the report says so.",
+        ),
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -69,9 +76,13 @@ def reproduce(
     except ModuleNotFoundError as missing:
         extra = EXTRA.get(missing.name or "", "sim")
         fail(f"{missing.name} is not installed: pip install 'comesh[{extra}]'")
+    if fresh and as_measured:
+        fail("--fresh measures all again, --as-measured as little as can be: which of them?")
     plugins = reproducing.loaded(plugin or [])
     if listed:
         reproducing.tell_list(json=json)
         return
-    asked = reproducing.Asked(which or ["all"], full, to, plugins, fresh, trials)
+    asked = reproducing.Asked(
+        which or ["all"], full, to, plugins, reproducing.reuse_of(fresh, as_measured), trials
+    )
     reproducing.run(asked, jobs=jobs, scheduler=scheduler, json=json)

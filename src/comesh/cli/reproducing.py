@@ -29,7 +29,7 @@ from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
 from comesh.experiments.catalogue import add_plugin, experiment, names
 from comesh.experiments.section import Made
-from comesh.experiments.store import Outcome
+from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""
@@ -50,8 +50,14 @@ class Asked(NamedTuple):
     full: bool
     to: Path
     plugins: tuple[str, ...]
-    fresh: bool
+    reuse: Reuse
     trials: int
+
+
+def reuse_of(fresh: bool, as_measured: bool) -> Reuse:
+    if fresh:
+        return Reuse.NONE
+    return Reuse.ANY_CODE if as_measured else Reuse.THIS_CODE
 
 
 def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     try:
         to.mkdir(parents=True, exist_ok=True)
         commit = _commit()
-        with _Shown(experiments, scale, fresh=asked.fresh) as shown:
+        with _Shown(experiments, scale, fresh=asked.reuse is Reuse.NONE) as shown:
             results = reproduction.reproduce(
                 experiments,
                 scale,
@@ -83,7 +89,7 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
                 backend,
                 progress=shown,
                 finished=lambda one: _tell(one, json=json),
-                fresh=asked.fresh,
+                reuse=asked.reuse,
                 trials=asked.trials,
             )
         made = Made(
@@ -132,7 +138,8 @@ def _chosen(which: Sequence[str]) -> list[Experiment]:
 def _command(asked: Asked, scale: Scale) -> str:
     plugins = [word for name in asked.plugins for word in ("--plugin", Path(name).name)]
     trials = [] if asked.trials == reproduction.REAL_AT_ONCE else ["--trials", str(asked.trials)]
-    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *trials, *plugins])
+    as_measured = ["--as-measured"] if asked.reuse is Reuse.ANY_CODE else []
+    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *trials, *as_measured, *plugins])
 
 
 def _commit() -> str:

@@ -81,7 +81,10 @@ def parameters_of(result: Result) -> str:
     told = [f"{name} {_values([case[name] for case in result.cases if name in case])}" for name in names]
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
-    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all, measured with code {result.code}."
+    code = " and ".join(result.codes) + (
+        ", which is not all that of this report" if result.is_of_other_code else ""
+    )
+    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all, measured with code {code}."
 
 
 def _values(values: Sequence[Value]) -> str:

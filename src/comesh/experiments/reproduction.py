@@ -8,7 +8,7 @@ import msgspec
 
 from comesh.experiments.backends import Backend, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale
-from comesh.experiments.store import Outcome, Store, code_of
+from comesh.experiments.store import Outcome, Reuse, Store, code_of
 from comesh.experiments.table import Table
 
 REAL_AT_ONCE = 8
@@ -34,8 +34,10 @@ class Failed(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     table: Table
-    code: str
-    """A digest of what it was measured with."""
+    codes: list[str]
+    """Digests of what it was measured with, that of this code first."""
+    is_of_other_code: bool
+    """Some of it was measured with other code than this."""
     cases: list[Parameters]
     comparisons: list[Comparison]
     failed: list[Failed]
@@ -68,17 +70,16 @@ def run_campaign(
     backend: Backend,
     progress: Progress,
     *,
-    fresh: bool = False,
+    reuse: Reuse = Reuse.THIS_CODE,
     trials: int = REAL_AT_ONCE,
 ) -> list[Outcome]:
-    """Outcomes in the order of the cases. fresh: of now, also where there were some before. trials: real ones
-    at a time."""
+    """Outcomes in the order of the cases. trials: real ones at a time."""
     campaign = experiment.campaign
     cases = list(campaign.cases(scale))
-    with Store(out / "cases", campaign) as store:
+    with Store(out / "cases", campaign, any_code=reuse is Reuse.ANY_CODE) as store:
         if store.dropped:
             progress.dropped(campaign, store.dropped)
-        left = [case for case in cases if fresh or store.get(case) is None]
+        left = [case for case in cases if reuse is Reuse.NONE or store.get(case) is None]
         progress.begin(campaign, [case for case in cases if case not in left])
         left.sort(key=campaign.about_s, reverse=True)
         where = Processes(trials) if campaign.real else backend
@@ -103,7 +104,7 @@ def reproduce(
     *,
     progress: Progress,
     finished: Callable[[Result], None] = lambda _: None,
-    fresh: bool = False,
+    reuse: Reuse = Reuse.THIS_CODE,
     trials: int = REAL_AT_ONCE,
 ) -> list[Result]:
     """Simulations first, then real processes, which have the machine for themselves."""
@@ -114,7 +115,7 @@ def reproduce(
     for one in sorted(experiments, key=lambda one: one.campaign.real):
         name = one.campaign.name
         if name not in outcomes:
-            outcomes[name] = run_campaign(one, scale, out, backend, progress, fresh=fresh, trials=trials)
+            outcomes[name] = run_campaign(one, scale, out, backend, progress, reuse=reuse, trials=trials)
         result = results[one.id] = result_of(one, outcomes[name])
         finished(result)
     return [results[one.id] for one in experiments]
@@ -123,6 +124,8 @@ def reproduce(
 def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     failed = [Failed(one.parameters, one.error) for one in outcomes if one.error]
     table = table_of(outcomes)
+    code = code_of(experiment.campaign)
+    codes = sorted({one.code for one in outcomes}, key=lambda one: (one != code, one))
     comparisons: list[Comparison] = []
     if len(table) and not failed:
         try:
@@ -132,7 +135,8 @@ def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     return Result(
         experiment=experiment,
         table=table,
-        code=outcomes[0].code if outcomes else "",
+        codes=codes,
+        is_of_other_code=any(one != code for one in codes),
         cases=[one.parameters for one in outcomes],
         comparisons=comparisons,
         failed=failed,

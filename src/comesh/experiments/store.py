@@ -2,13 +2,14 @@
 
 One file per campaign, one JSON line per finished case, written at once. Each line names the code that it was
 measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
-about this one, so such lines are left out; they stay in the file, for when that code is back. Of the
-campaign's module these sources are `run` and what it uses, of the measures those that the module imports. How
-results are compared, drawn and told is not among them. An experiment of somebody's own depends on the whole
-of its module, and on all plug-ins that were named.
+about this one, so such lines are left out, unless somebody wants them all the same; they stay in the file,
+for when that code is back. Of the campaign's module these sources are `run` and what it uses, of the measures
+those that the module imports. How results are compared, drawn and told is not among them. An experiment of
+somebody's own depends on the whole of its module, and on all plug-ins that were named.
 """
 
 import ast
+import enum
 import fcntl
 import inspect
 from functools import cache
@@ -26,6 +27,15 @@ from comesh.experiments.table import Row
 _MEASURED = ("core", "deployment", "drivers", "sim")
 _MEASURED_REAL = (*_MEASURED, "runtime", "lab")
 _MEASURES = ("comesh.experiments.measures.", "comesh.experiments.table")
+
+
+class Reuse(enum.Enum):
+    """Which results of before are not measured again."""
+
+    THIS_CODE = enum.auto()
+    ANY_CODE = enum.auto()
+    """Those of other code, too, where there are none of this one."""
+    NONE = enum.auto()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,13 +119,14 @@ def code_of(campaign: Campaign) -> str:
 class Store:
     """The results of one campaign, open while its cases are run."""
 
-    def __init__(self, directory: Path, campaign: Campaign) -> None:
+    def __init__(self, directory: Path, campaign: Campaign, *, any_code: bool = False) -> None:
+        self._any_code = any_code
         self.code = code_of(campaign)
         self._path = directory / f"{campaign.name}.jsonl"
         self._file: BinaryIO | None = None
         self._found: dict[bytes, Outcome] = {}
         self.dropped = 0
-        """Results of other code."""
+        """Results of other code, which are left out."""
 
     def __enter__(self) -> "Store":
         """BlockingIOError: another process has it open."""
@@ -134,10 +145,10 @@ class Store:
                 outcome = _decoder.decode(line)
             except msgspec.DecodeError:  # cut off while it was written
                 continue
-            if outcome.code != self.code:
+            if outcome.code != self.code and not self._any_code:
                 self.dropped += 1
             elif not outcome.error:
-                self._found[key_of(outcome.parameters)] = outcome
+                self._keep(outcome)
         if written and not written.endswith(b"\n"):
             self._file.write(b"\n")
         return self
@@ -145,6 +156,12 @@ class Store:
     def __exit__(self, *_: object) -> None:
         assert self._file is not None
         self._file.close()
+
+    def _keep(self, outcome: Outcome) -> None:
+        """The latest of a case, and one of other code only in the place of another such."""
+        known = self._found.get(key_of(outcome.parameters))
+        if outcome.code == self.code or known is None or known.code != self.code:
+            self._found[key_of(outcome.parameters)] = outcome
 
     def get(self, parameters: Parameters) -> Outcome | None:
         return self._found.get(key_of(parameters))
