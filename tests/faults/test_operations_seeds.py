@@ -21,6 +21,7 @@ ONCE_BROKEN = {
     5107: "a version that a lone leader could not write was learned by all others",
     20036: "the end of a command by hand went with a reported loss, and counted as one that was not lost",
     41061: "a device that was removed and added again repeated an event, which was taken twice",
+    41066: "who was removed handed an old config off for ever, to members that were gone, and nobody told it",
 }
 
 

@@ -1,5 +1,6 @@
 """A config: one fixed membership of a group. All of it is its identity."""
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
@@ -21,6 +22,11 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     node: NodeId
     store: int
+
+
+def unbound(nodes: Iterable[NodeId]) -> tuple[Seat, ...]:
+    """Seats that nobody has taken, or of which nothing but the nodes is known."""
+    return tuple(Seat(node, UNBOUND_STORE) for node in nodes)
 
 
 class Address(NamedTuple):
@@ -52,6 +58,12 @@ class Config(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def nodes(self) -> tuple[NodeId, ...]:
         return tuple(seat.node for seat in self.seats)
+
+    @property
+    def predecessor(self) -> "Config":
+        """The config before, as far as this one tells of it: that there was one. Who sat in it is not known
+        here; the members of this one are named, for they know more."""
+        return msgspec.structs.replace(self, number=self.number - 1, seats=unbound(self.nodes))
 
     def rank_of(self, node: NodeId) -> int | None:
         for rank, seat in enumerate(self.seats):

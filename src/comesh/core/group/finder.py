@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from comesh.core.group.config import Config
+from comesh.core.group.config import Config, unbound
 from comesh.core.ids import Counter, GroupId, NodeId
 from comesh.core.membership.notices import QUIET
 from comesh.core.messages import Notice
@@ -44,6 +44,10 @@ class Listing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def fence(self) -> Fence:
         return Fence(self.number, self.ballot)
+
+    def config(self, group: GroupId, lease_ms: int) -> Config:
+        """The config that is served, but for the stores of its seats."""
+        return Config(group, self.number, self.epoch, unbound(self.nodes), lease_ms, self.version)
 
 
 _encoder = msgspec.msgpack.Encoder()

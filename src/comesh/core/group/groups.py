@@ -11,15 +11,9 @@ from typing import Final
 from comesh.core.devices import Devices
 from comesh.core.draws import Draws
 from comesh.core.effects import Persist, ReadDevice
-from comesh.core.events import (
-    DeviceAnswered,
-    DeviceReported,
-    NoticePosted,
-    Started,
-    Timer,
-)
+from comesh.core.events import DeviceAnswered, DeviceReported, NoticePosted, Started, Timer
 from comesh.core.group.admission import Admission
-from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config, Seat
+from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config
 from comesh.core.group.election import Election
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.post import Post
@@ -128,6 +122,8 @@ class Groups:
                 self.seat(kept, step, restarted=True)
             else:
                 self._seating.restore(kept)
+        for newest in list(self.tombstones.values()):
+            self._leave_older(newest, step)
 
     def _take_rights(self, program: Program, before: tuple[GroupId, ...], step: Step) -> None:
         """Write the genesis rights of the groups that a version adds, if this node is to begin them."""
@@ -345,15 +341,15 @@ class Groups:
     def successor_of(self, group: GroupId, number: int) -> Config | None:
         """A config after that one, of which a quorum is installed; None: that one may still be needed.
 
-        This node's own seat in the next config is no proof, for it may be alone there. In the one after that
-        it is: that one followed from a config that served.
+        This node's own seat in a config is no proof of it, for it may be alone there; but of the one before,
+        which served, or no config had followed.
         """
         tombstone = self.tombstones.get(group)
         if tombstone is not None and tombstone.number > number:
             return tombstone
         for replica in self.replicas.values():
             if replica.config.group == group and replica.config.number > number + 1:
-                return replica.config
+                return replica.config.predecessor
         return None
 
     def seat(self, kept: KeptConfig, step: Step, *, restarted: bool) -> Replica:
@@ -438,7 +434,15 @@ class Groups:
         self.addressed.pop(replica.address, None)
         self._bury(successor, step)
         step.do(Persist(ConfigDropped(replica.mark)))
+        self._leave_older(successor, step)
         self._follow_roster(step)
+
+    def _leave_older(self, newest: Config, step: Step) -> None:
+        """Who knows of a newer config sits in no older one, and so tells who leads there that it is over."""
+        for replica in self.replicas.values():
+            if replica.config.group == newest.group and replica.config.number < newest.number:
+                replica.retire(newest, step)  # and with it the next of them
+                return
 
     def _bury(self, successor: Config, step: Step) -> None:
         known = self.tombstones.get(successor.group)
@@ -456,10 +460,7 @@ class Groups:
         config = replica.config
         listing = self.post_office.finder.listing(config.group)
         if listing is not None and listing.number > config.number:
-            seats = tuple(Seat(node, UNBOUND_STORE) for node in listing.nodes)
-            return Config(
-                config.group, listing.number, listing.epoch, seats, config.lease_ms, listing.version
-            )
+            return listing.config(config.group, config.lease_ms)
         return self.successor_of(config.group, config.number)
 
     # -- what served groups ask (Surroundings) -----------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from comesh.core.draws import mix64
-from comesh.core.group.config import UNBOUND_STORE, Config, Seat
+from comesh.core.group.config import UNBOUND_STORE, Config, unbound
 from comesh.core.group.leadership import Leadership
 from comesh.core.group.replica import Replica
 from comesh.core.ids import GroupId, NodeId
@@ -64,7 +64,7 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
         group=group,
         number=config.number + 1,
         epoch=epoch,
-        seats=tuple(Seat(node, UNBOUND_STORE) for node in members),
+        seats=unbound(members),
         lease_ms=newest.settings.lease_ms,
         version=newest.version,
     )

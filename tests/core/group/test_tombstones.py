@@ -1,0 +1,131 @@
+"""Who knows that its group went on sits in no older config of it, and says so to whoever leads one still."""
+
+from collections.abc import Iterable
+
+from comesh.core.effects import Effect, Persist, Send
+from comesh.core.events import MessageReceived, Started
+from comesh.core.group.config import OF_THE_SEAT, Config, Seat
+from comesh.core.group.groups import Groups
+from comesh.core.group_messages import Acked, Body, GiveUp, InConfig, Moved, Retire, Update
+from comesh.core.ids import DeviceId, Incarnation, NodeId, RoutineId
+from comesh.core.journal import ConfigDropped, ConfigKept, Image, StateTaken, Tombstone
+from comesh.core.membership import MembershipSettings
+from comesh.core.node import Node
+from comesh.core.records import HandoffRecord, Record
+from comesh.core.stamps import OPENING
+from comesh.core.strategies import Strategy
+from comesh.experiments.measures.mesh import by_hand
+from comesh.experiments.measures.presets import setup
+from comesh.sim.topology import Shape, make_topology
+
+LIFE = Incarnation(1, 0, 0)
+STORE = 7
+TOPOLOGY = make_topology(Shape.GRID, devices=16, seed=4)
+MADE = setup("default", seed=4)
+PROGRAM = by_hand(
+    TOPOLOGY,
+    MADE.selection,
+    MADE.protocol,
+    {RoutineId("r"): [DeviceId(min(TOPOLOGY.devices))]},
+    Strategy.SEQUENTIAL,
+)
+GROUP = min(PROGRAM.plan.genesis)
+OWN, A, B, C, D = (NodeId(node) for node in sorted(TOPOLOGY.nodes)[:5])
+
+
+def config(number: int, *nodes: NodeId) -> Config:
+    return Config(GROUP, number, number, tuple(Seat(node, STORE) for node in nodes), 1000, 1)
+
+
+FIFTH = config(5, B, C, D)
+FOURTH, SIXTH, SEVENTH = config(4, A, OWN, B), config(6, C, OWN, D), config(7, C, D, A)
+HANDED_OFF: tuple[Record, ...] = (HandoffRecord(FIFTH),)
+
+
+class Alone:
+    """One node, whose journal holds its seats in these configs; nobody else is there."""
+
+    def __init__(self, *seats: Config, tombstone: Config | None = None) -> None:
+        self.now_ms = 0.0
+        image = Image()
+        for one in seats:
+            records = HANDED_OFF if one.number == FOURTH.number else ()
+            image.apply(ConfigKept(one, STORE, 1, records, True))
+            image.apply(StateTaken(one.mark, OPENING, 1, None))
+        if tombstone is not None:
+            image.apply(Tombstone(tombstone))
+        self.node = Node(
+            own=OWN, roster=PROGRAM.roster, membership=MembershipSettings(), seed=1, program=PROGRAM
+        )
+        started = Started(boot=1, nonce=1, store=STORE, journal=image)
+        self.first = list(self.node.step(started, self.now_ms, self.now_ms))
+
+    @property
+    def groups(self) -> Groups:
+        assert self.node.groups is not None
+        return self.node.groups
+
+    @property
+    def seats(self) -> list[int]:
+        return [one.config.number for one in self.groups.replicas.values() if one.config.group == GROUP]
+
+    def hears(self, sender: NodeId, of: Config, body: Body, *, after_ms: float = 1.0) -> list[Effect]:
+        self.now_ms += after_ms
+        message = InConfig(*of.address, OF_THE_SEAT, body)
+        event = MessageReceived(sender=sender, incarnation=LIFE, deployment=1, message=message)
+        return list(self.node.step(event, self.now_ms, self.now_ms))
+
+
+def said(effects: Iterable[Effect], to: NodeId) -> list[Body]:
+    sent = [one.message for one in effects if isinstance(one, Send) and one.to == to]
+    return [message.body for message in sent if isinstance(message, InConfig)]
+
+
+def dropped(effects: Iterable[Effect]) -> list[int]:
+    written = [one.record for one in effects if isinstance(one, Persist)]
+    return [record.mark for record in written if isinstance(record, ConfigDropped)]
+
+
+TOUCH = Update(OPENING, 2, (), 1, 0, False)
+
+
+def test_who_retires_leaves_the_older_configs_of_the_group_too() -> None:
+    alone = Alone(FOURTH, SIXTH)
+    assert alone.seats == [4, 6]
+    effects = alone.hears(C, SIXTH, Retire(SEVENTH))
+    assert alone.seats == []
+    assert dropped(effects) == [SIXTH.mark, FOURTH.mark]
+    assert next(one.record for one in effects if isinstance(one, Persist)) == Tombstone(SEVENTH)
+
+
+def test_a_leader_of_an_older_config_is_told_by_the_follower_that_hears_it() -> None:
+    """Also where it would have to start a config of which nobody is left."""
+    alone = Alone(FOURTH, SIXTH)
+    assert [type(one) for one in said(alone.hears(A, FOURTH, TOUCH), A)] == [Acked]
+    alone.hears(C, SIXTH, Retire(SEVENTH))
+    assert said(alone.hears(A, FOURTH, TOUCH), A) == [Moved(SEVENTH)]
+
+
+def test_a_newer_config_stays() -> None:
+    alone = Alone(FOURTH, SIXTH)
+    alone.hears(A, FOURTH, Retire(FIFTH))
+    assert alone.seats == [6]
+
+
+def test_who_ended_between_tombstone_and_rest_leaves_the_rest_when_it_starts() -> None:
+    alone = Alone(FOURTH, SIXTH, tombstone=SIXTH)
+    assert alone.seats == [6]
+    assert dropped(alone.first) == [FOURTH.mark]
+
+
+def test_the_own_seat_tells_of_the_config_before_it_and_no_more() -> None:
+    """Nobody else may be installed in the newest one yet: the config before it is still needed."""
+    fifth = config(5, B, OWN, C)
+    alone = Alone(FOURTH, fifth, SIXTH)
+    alone.hears(A, FOURTH, TOUCH)
+    alone.hears(A, FOURTH, GiveUp(OPENING))
+    assert alone.seats == [5, 6]
+    (moved,) = said(alone.hears(A, FOURTH, TOUCH), A)
+    assert isinstance(moved, Moved)
+    assert (moved.newest.number, moved.newest.nodes) == (5, SIXTH.nodes)
+    assert [type(one) for one in said(alone.hears(B, fifth, TOUCH), B)] == [Acked]
