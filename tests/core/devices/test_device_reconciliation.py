@@ -221,6 +221,13 @@ def test_events_count_on_above_what_may_have_been_lost() -> None:
     assert [event.sequence for event in bench.record(BUTTON).events] == [1, 1002]
 
 
+def test_an_event_device_counts_on_also_where_all_its_events_were_lost() -> None:
+    bench = outage()
+    bench.report(BUTTON, {"pressed": True}, "a")
+    assert [event.sequence for event in bench.record(BUTTON).events] == [1001]
+    assert bench.record(LAMP).sequence == 0, "who tells no events has none to count"
+
+
 def test_status_is_gossiped_above_what_may_have_been_lost() -> None:
     bench = Bench()
     bench.run(1000)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from comesh.core.effects import Effect, Persist, Send
-from comesh.core.events import MessageReceived, Started
+from comesh.core.effects import CancelTimer, Effect, Persist, Send, SetTimer
+from comesh.core.events import Event, MessageReceived, NoticePosted, Started, Timer, TimerFired
 from comesh.core.group.config import OF_THE_SEAT, Config, Seat
+from comesh.core.group.finder import listing_notice
 from comesh.core.group.groups import Groups
-from comesh.core.group_messages import Acked, Body, GiveUp, InConfig, Moved, Retire, Update
+from comesh.core.group_messages import Acked, Body, GiveUp, InConfig, Moved, Retire, Start, Update
 from comesh.core.ids import DeviceId, Incarnation, NodeId, RoutineId
 from comesh.core.journal import ConfigDropped, ConfigKept, Image, StateTaken, Tombstone
 from comesh.core.membership import MembershipSettings
@@ -43,7 +44,8 @@ HANDED_OFF: tuple[Record, ...] = (HandoffRecord(FIFTH),)
 
 
 class Alone:
-    """One node, whose journal holds its seats in these configs; nobody else is there."""
+    """One node, whose journal holds its seats in these configs; nobody else is there. Time stands still for
+    its timers until it waits."""
 
     def __init__(self, *seats: Config, tombstone: Config | None = None) -> None:
         self.now_ms = 0.0
@@ -58,7 +60,36 @@ class Alone:
             own=OWN, roster=PROGRAM.roster, membership=MembershipSettings(), seed=1, program=PROGRAM
         )
         started = Started(boot=1, nonce=1, store=STORE, journal=image)
-        self.first = list(self.node.step(started, self.now_ms, self.now_ms))
+        self._timers: dict[Timer, float] = {}
+        self.first = self._step(started)
+
+    def _step(self, event: Event) -> list[Effect]:
+        effects = list(self.node.step(event, self.now_ms, self.now_ms))
+        for one in effects:
+            match one:
+                case SetTimer():
+                    self._timers[one.timer] = self.now_ms + one.after_ms
+                case CancelTimer():
+                    self._timers.pop(one.timer, None)
+                case _:
+                    pass
+        return effects
+
+    def waits(self, for_ms: float) -> list[Effect]:
+        """The timers of that time fire, in order."""
+        ends_ms = self.now_ms + for_ms
+        effects: list[Effect] = []
+        while self._timers and min(self._timers.values()) <= ends_ms:
+            timer = min(self._timers, key=lambda one: (self._timers[one], one))
+            self.now_ms = self._timers.pop(timer)
+            effects += self._step(TimerFired(timer=timer))
+        self.now_ms = ends_ms
+        return effects
+
+    def learns(self, of: Config) -> list[Effect]:
+        """The directory has this config now."""
+        key, version, value = listing_notice(of, OPENING, of.nodes[0], quiet=False)
+        return self._step(NoticePosted(key=key, version=version, value=value))
 
     @property
     def groups(self) -> Groups:
@@ -73,7 +104,7 @@ class Alone:
         self.now_ms += after_ms
         message = InConfig(*of.address, OF_THE_SEAT, body)
         event = MessageReceived(sender=sender, incarnation=LIFE, deployment=1, message=message)
-        return list(self.node.step(event, self.now_ms, self.now_ms))
+        return self._step(event)
 
 
 def said(effects: Iterable[Effect], to: NodeId) -> list[Body]:
@@ -129,3 +160,15 @@ def test_the_own_seat_tells_of_the_config_before_it_and_no_more() -> None:
     assert isinstance(moved, Moved)
     assert (moved.newest.number, moved.newest.nodes) == (5, SIXTH.nodes)
     assert [type(one) for one in said(alone.hears(B, fifth, TOUCH), B)] == [Acked]
+
+
+def test_who_starts_a_config_that_is_over_learns_it_from_the_directory() -> None:
+    """Its members may be gone: they do not say so. That somebody leads it is no reason to retire."""
+    alone = Alone(config(4, OWN))
+    assert any(isinstance(one, Start) for one in said(alone.waits(6000), B)), "it leads, and hands off"
+    alone.learns(FIFTH)
+    assert any(isinstance(one, Start) for one in said(alone.waits(3000), B))
+    assert alone.seats == [4]
+    alone.learns(SIXTH)
+    assert not any(isinstance(one, Start) for one in said(alone.waits(3000), B))
+    assert alone.seats == []

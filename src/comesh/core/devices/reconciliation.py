@@ -53,7 +53,10 @@ class Reconciliation:
     def _count_on(self, record: DeviceRecord) -> None:
         """What was numbered and lost must not be numbered again: others would take it for known."""
         version = record.status_version + LOST_NUMBERS
-        self._cluster.put(replace(record, status_version=version, sequence=record.sequence + LOST_NUMBERS))
+        device = self._serving.program.devices.get(record.device)
+        tells_events = record.sequence > 0 or (device is not None and device.event)
+        sequence = record.sequence + LOST_NUMBERS if tells_events else 0
+        self._cluster.put(replace(record, status_version=version, sequence=sequence))
         if record.status is not Status.UNKNOWN:
             self._sensing.gossip(record.device, version, record.status)
 

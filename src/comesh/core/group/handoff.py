@@ -245,6 +245,12 @@ class Handoff:
     def _send_starts(self, step: Step) -> None:
         replica = self._replica
         assert self._successor is not None
+        known = replica.host.knows_successor(replica)
+        if known is not None and known.number > self._successor.number:
+            # What this one starts has ended, and its members may be gone: nobody else would say so. That the
+            # successor itself is listed is not enough: one who was forced to may lead it alone.
+            self._retire_all(known, step)
+            return
         for seat in self._successor.seats:
             if seat.node not in self._installed and seat.store != UNBOUND_STORE:
                 self._send_start(seat.node, step)
@@ -274,5 +280,8 @@ class Handoff:
             return
         self._installed[node] = None
         if len(self._installed) >= successor.quorum and replica.role is Role.HANDING_OFF:
-            replica.send_all(Retire(successor), step)
-            replica.retire(successor, step)
+            self._retire_all(successor, step)
+
+    def _retire_all(self, newer: Config, step: Step) -> None:
+        self._replica.send_all(Retire(newer), step)
+        self._replica.retire(newer, step)
