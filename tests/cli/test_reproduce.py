@@ -53,6 +53,23 @@ def test_who_stops_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("small")
+def test_results_of_other_code_are_taken_if_asked_for_and_told(tmp_path: Path) -> None:
+    words = ["reproduce", "P1", "--out", str(tmp_path), "--jobs", "1"]
+    runner.invoke(app, words)
+    file = tmp_path / "cases" / "candidates.jsonl"
+    code = json.loads(file.read_text().splitlines()[0])["code"]
+    file.write_text(file.read_text().replace(code, "0" * len(code)))
+    result = runner.invoke(app, [*words, "--as-measured", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["experiments"][0]["note"] == "measured with other code"
+    assert "comesh reproduce P1 --quick --as-measured" in (tmp_path / "report.md").read_text()
+    assert "measured with other code" in runner.invoke(app, [*words, "--as-measured"]).stdout
+    assert code not in file.read_text(), "nothing was measured again"
+    assert runner.invoke(app, words).exit_code == 0
+    assert code in file.read_text(), "without it all is"
+
+
+@pytest.mark.usefixtures("small")
 def test_a_missed_bar_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules[experiment("P1").campaign.run.__module__]
     monkeypatch.setattr(module, "PAPER", {50: 130.0})
@@ -72,6 +89,7 @@ def test_all_experiments_are_listed() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (["--fresh", "--as-measured"], "which of them?"),
         (["P1", "P99", "NEAR"], "there is no experiment P99, NEAR"),
         (["NEAR"], "comes with --plugin FILE, as its EXPERIMENT"),
         (["P1", "--backend", "slurm"], "expected joblib or dask"),

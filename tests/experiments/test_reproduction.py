@@ -82,11 +82,36 @@ def test_results_of_other_code_count_if_they_are_wanted_and_the_report_says_so(t
     assert wanted[0].table.numbers("square") == [0, 11, 14, 19]
     assert wanted[0].codes == [code, "0" * len(code)]
     report.write(wanted, tmp_path, MADE)
-    assert "which is not all that of this report" in (tmp_path / "report.md").read_text()
+    assert "; partly measured with other code |" in (tmp_path / "report.md").read_text()
     again = toy_result(tmp_path)
     assert again.table.numbers("square") == [0, 1, 4, 9]
     report.write([again], tmp_path, MADE)
-    assert "which is not all that of this report" not in (tmp_path / "report.md").read_text()
+    assert "measured with other code" not in (tmp_path / "report.md").read_text()
+
+
+def test_what_broke_with_this_code_is_measured_again_whatever_other_code_came_to(tmp_path: Path) -> None:
+    toy_result(tmp_path)
+    file = tmp_path / "cases" / "squares.jsonl"
+    code = code_of(TOY.campaign)
+    good = file.read_text()
+    broke = msgspec.json.encode(Outcome(code=code, parameters={"number": 2, "seed": 1}, error="no")) + b"\n"
+    file.write_bytes(broke + good.replace(code, "0" * len(code)).encode())
+    with Store(tmp_path / "cases", TOY.campaign, any_code=True) as store:
+        assert store.get({"number": 1, "seed": 1}) is not None
+        assert store.get({"number": 2, "seed": 1}) is None
+
+
+def test_a_table_that_cannot_be_written_is_told_and_the_report_is_there(tmp_path: Path) -> None:
+    toy_result(tmp_path)
+    file = tmp_path / "cases" / "squares.jsonl"
+    code = code_of(TOY.campaign)
+    first, *others = file.read_text().splitlines(keepends=True)
+    older = first.replace(code, "0" * len(code)).replace('"square":0', '"square":"none"')
+    file.write_text("".join([older, *others]))
+    wanted = reproduce([TOY], Scale.QUICK, tmp_path, Processes(1), progress=Progress(), reuse=Reuse.ANY_CODE)
+    (section,) = report.write(wanted, tmp_path, MADE)
+    assert any(one.startswith("writing its table") for one in section.failed)
+    assert (tmp_path / "report.html").is_file()
 
 
 SOURCE = """

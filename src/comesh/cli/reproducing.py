@@ -110,7 +110,13 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
                 "out": str(to),
                 "good": good,
                 "experiments": [
-                    {"id": one.id, "title": one.title, "failed": one.failed, "comparisons": one.comparisons}
+                    {
+                        "id": one.id,
+                        "title": one.title,
+                        "note": one.note,
+                        "failed": one.failed,
+                        "comparisons": one.comparisons,
+                    }
                     for one in sections
                 ],
             }
@@ -169,6 +175,8 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
         return
     one = result.experiment
     out.print(Text(f"\n{one.id}. {one.title}", style="bold"))
+    if result.note:
+        out.print(Text(f"  {result.note}", style="yellow"))
     for compared in result.comparisons:
         out.print(_line(compared))
     for failed in result.failed[:3]:

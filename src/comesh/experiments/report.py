@@ -41,7 +41,10 @@ def _section(result: Result, out: Path) -> Section:
     failed = [one.short for one in result.failed]
     png = b""
     if len(table):
-        _write_table(table, out / "tables" / name)
+        try:
+            _write_table(table, out / "tables" / name)
+        except pyarrow.ArrowException as wrong:  # of two codes, a column may be of two kinds
+            failed.append(f"writing its table: {wrong}")
     if result.comparisons:
         try:
             png = _write_figure(experiment.draw(table), out / "figures" / experiment.id)
@@ -58,6 +61,7 @@ def _section(result: Result, out: Path) -> Section:
         parameters=parameters_of(result),
         table=f"tables/{name}.csv",
         failed=failed,
+        note=result.note,
     )
 
 
@@ -81,9 +85,7 @@ def parameters_of(result: Result) -> str:
     told = [f"{name} {_values([case[name] for case in result.cases if name in case])}" for name in names]
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
-    code = " and ".join(result.codes) + (
-        ", which is not all that of this report" if result.is_of_other_code else ""
-    )
+    code = " and ".join(result.codes)
     return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all, measured with code {code}."
 
 

@@ -34,15 +34,22 @@ class Failed(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     table: Table
+    code: str
+    """A digest of what it depends on now."""
     codes: list[str]
-    """Digests of what it was measured with, that of this code first."""
-    is_of_other_code: bool
-    """Some of it was measured with other code than this."""
+    """Those of what it was measured with, this one first."""
     cases: list[Parameters]
     comparisons: list[Comparison]
     failed: list[Failed]
     took_s: float
     """Of all its cases, one after the other, those of earlier runs included."""
+
+    @property
+    def note(self) -> str:
+        """Whether this code measured it, if it did not measure all."""
+        if self.code in self.codes:
+            return "" if len(self.codes) == 1 else "partly measured with other code"
+        return "measured with other code" if self.codes else ""
 
     @property
     def is_good(self) -> bool:
@@ -135,8 +142,8 @@ def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     return Result(
         experiment=experiment,
         table=table,
+        code=code,
         codes=codes,
-        is_of_other_code=any(one != code for one in codes),
         cases=[one.parameters for one in outcomes],
         comparisons=comparisons,
         failed=failed,

@@ -60,6 +60,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     parameters: str
     table: str
     failed: list[str]
+    note: str = ""
+    """What has to be known of it beside its verdict."""
 
     @property
     def is_ours(self) -> bool:
@@ -77,4 +79,5 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
         counts = Counter(one.verdict for one in self.comparisons)
         told = ", ".join(f"{counts[one]} {one}" for one in COMPARED if counts[one]) or "measured"
         missed = sum(one.met is False for one in self.comparisons)
-        return f"{told}; bars missed: {missed}" if missed else told
+        bars = f"bars missed: {missed}" if missed else ""
+        return "; ".join(filter(None, (told, bars, self.note)))

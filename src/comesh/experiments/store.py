@@ -145,10 +145,8 @@ class Store:
                 outcome = _decoder.decode(line)
             except msgspec.DecodeError:  # cut off while it was written
                 continue
-            if outcome.code != self.code and not self._any_code:
-                self.dropped += 1
-            elif not outcome.error:
-                self._keep(outcome)
+            self._take(outcome)
+        self._found = {key: one for key, one in self._found.items() if not one.error}
         if written and not written.endswith(b"\n"):
             self._file.write(b"\n")
         return self
@@ -157,11 +155,16 @@ class Store:
         assert self._file is not None
         self._file.close()
 
-    def _keep(self, outcome: Outcome) -> None:
-        """The latest of a case, and one of other code only in the place of another such."""
-        known = self._found.get(key_of(outcome.parameters))
-        if outcome.code == self.code or known is None or known.code != self.code:
-            self._found[key_of(outcome.parameters)] = outcome
+    def _take(self, outcome: Outcome) -> None:
+        """The latest counts, and what this code came to, be it an error, before all that other code did."""
+        key = key_of(outcome.parameters)
+        known = self._found.get(key)
+        if outcome.code == self.code:
+            self._found[key] = outcome
+        elif not self._any_code:
+            self.dropped += 1
+        elif not outcome.error and (known is None or known.code != self.code):
+            self._found[key] = outcome
 
     def get(self, parameters: Parameters) -> Outcome | None:
         return self._found.get(key_of(parameters))
