@@ -147,6 +147,7 @@ EXPERIMENT = Experiment(
         "nobody: without a leader, or with one that has no majority. A group that lost its majority to a "
         "power loss waits on after the power is back, until nothing that was sent before can still land. A "
         f"signal lasts {WINDOW_S / 4:g} s: one that comes and goes while a new leader is elected is seen by "
-        "nobody, so a firing in the first seconds of the outage can be missing with the rule as well."
+        "nobody, so a firing in the first seconds of the outage can be missing with the rule as well. The "
+        "rule is on and off with either preset, whatever the preset has; times are those of a deployment."
     ),
 )

@@ -110,6 +110,9 @@ WHY = {
         "Flushing takes no time in the simulator and no message anywhere: what strict costs is a flush for "
         "each of the journal entries."
     ),
+    "estimated timeouts": (
+        "They decide when a device that does not answer counts as suspect. Here all answer: nothing differs."
+    ),
 }
 
 

@@ -107,7 +107,7 @@ def compare(table: Table) -> list[Comparison]:
                 ours=f"{least} ({', '.join(f'{name} by {100 * one:.0f} %' for name, one in saved.items())})",
                 paper="state transfer",
                 verdict=judged(agrees=least == "state transfer"),
-                why="" if least == "state transfer" or saved[least] >= LOWER else _why(least, means),
+                why="" if least == "state transfer" else _why(least, means),
             )
         )
     return found
@@ -123,10 +123,17 @@ def _why(operation: str, means: dict[str, dict[str, float]]) -> str:
     if operation == "election" and quorums[0] > max(ROUND_TRIPS, quorums[1]):
         told += (
             f" Its {ROUND_TRIPS} round trips reach farther than those of a quorum: a leader by locality is "
-            "one of the f+1 near members, and once it fell, one of the f from anywhere has to answer. The "
-            "paper elects when a group is formed and all members live."
+            "one of the f+1 near members, and once it fell, one of the f from anywhere has to answer. "
+            f"{_where_a_far_one_falls(means)}The paper elects when a group is formed and all members live."
         )
     return told
+
+
+def _where_a_far_one_falls(means: dict[str, dict[str, float]]) -> str:
+    hops = means["election"].get(name_of(frozenset({"leaders"})))
+    if hops is None:
+        return ""
+    return f"With leaders at random it is often a far one that fell, and {hops:.1f} hops are enough. "
 
 
 def draw(table: Table) -> Figure:

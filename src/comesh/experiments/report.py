@@ -90,7 +90,7 @@ def parameters_of(result: Result) -> str:
 
 
 def _values(values: Sequence[Value]) -> str:
-    distinct = list(dict.fromkeys(values))
+    distinct = [one for one in dict.fromkeys(values) if one != ""]
     whole = [one for one in distinct if type(one) is int]
     if len(whole) == len(distinct) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
         return f"{whole[0]} to {whole[-1]}"
