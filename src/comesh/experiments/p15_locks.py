@@ -17,7 +17,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED
-from comesh.experiments.verdicts import AUTHORS_PROGRAM, against_authors
+from comesh.experiments.verdicts import AT_ONCE, AUTHORS_PROGRAM, against_authors
 from comesh.lab.shapes import Shape
 
 WAIT, ACQUISITION, SYNC = "lock wait", "lock acquisition", "sync delay"
@@ -89,25 +89,34 @@ def _waits(name: str, here: Table) -> list[Comparison]:
 
 
 def _size(measure: str, where: str, preset: str, by_shape: dict[str, dict[int, float]]) -> Comparison:
-    values = [one for by_routines in by_shape.values() for one in by_routines.values()]
+    values = {
+        (shape, routines): one
+        for shape, by_routines in by_shape.items()
+        for routines, one in by_routines.items()
+    }
+    shape, routines = max(values, key=lambda one: values[one])
+    slowest_ms = values[shape, routines]
     is_sync = measure == SYNC
     is_judged = where == REAL and is_sync
+    met = slowest_ms <= AUTHORS_MS / TIMES if is_judged else None
     lowest_s, highest_s = PAPER_SYNC_S
     return Comparison(
         what=f"{measure}, {where}, {preset}: medians over shapes and routines",
-        ours=f"{min(values):.1f} to {max(values):.1f} ms",
+        ours=f"{min(values.values()):.1f} to {slowest_ms:.1f} ms ({shape}, {routines} routines)",
         paper=f"{lowest_s} to {highest_s} s; its program on one machine {AUTHORS_MS:.0f} ms"
         if is_sync
         else "",
-        verdict=against_authors(max(values), AUTHORS_MS) if is_judged else Verdict.OURS,
-        why="one machine without radios, and no loop that looks once a second: a lock is granted in the step "
-        "that hears of it"
+        verdict=against_authors(slowest_ms, AUTHORS_MS) if is_judged else Verdict.OURS,
+        why=(
+            "one machine without radios, and no loop that looks once a second: a lock is granted in the step "
+            f"that hears of it{f'. But {AT_ONCE}' if met is False else ''}"
+        )
         if where == REAL
         else "hops of 10 ms, and no loop that looks once a second: these are round trips to other groups",
         bar=f"{TIMES:.0f} times below the authors' program on one machine, {AUTHORS_MS:.0f} ms"
         if is_judged
         else "",
-        met=max(values) <= AUTHORS_MS / TIMES if is_judged else None,
+        met=met,
     )
 
 
