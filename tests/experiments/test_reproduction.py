@@ -179,6 +179,28 @@ def test_real_trials_are_as_many_at_once_as_were_asked_for(
     assert at_once == [5]
 
 
+def test_who_must_be_quiet_is_run_last_with_few_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[tuple[int, list[int]]] = []
+
+    class Noting(Processes):
+        def __init__(self, jobs: int) -> None:
+            super().__init__(1)
+            self._at_once = jobs
+
+        def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+            some = list(cases)
+            began.append((self._at_once, [case["number"] for case in some]))
+            return super().outcomes(name, code, some)
+
+    monkeypatch.setitem(reproduce.__globals__, "Processes", Noting)
+    campaign = msgspec.structs.replace(TOY.campaign, real=True, is_quiet=lambda case: case["number"] == 1)
+    noisy = msgspec.structs.replace(TOY, campaign=campaign)
+    reproduce([noisy], Scale.QUICK, tmp_path, Processes(1), progress=Progress(), trials=5)
+    assert began == [(5, [0, 2, 3]), (2, [1])]
+
+
 def test_fresh_measures_again_what_was_asked_for_and_keeps_the_rest(tmp_path: Path) -> None:
     toy_result(tmp_path, Scale.FULL)
     measured: list[int] = []

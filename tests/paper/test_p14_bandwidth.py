@@ -12,7 +12,7 @@ from comesh.experiments.measures.deployed_workload import make_workload
 from comesh.experiments.measures.trial import Mode, Trial
 from comesh.experiments.p14_bandwidth import HOPS, WORK, compare, draw
 from comesh.experiments.table import Table
-from comesh.experiments.trials import REAL, SIMULATED, cases, run
+from comesh.experiments.trials import QUIET, REAL, SIMULATED, cases, run
 from comesh.lab.shapes import NODES, Shape, is_connected
 
 
@@ -72,6 +72,9 @@ def test_p14_what_is_compared_and_drawn() -> None:
     assert told["real / simulated: groups, mean node"].ours == "1.00 to 1.00"
     assert told["network of the real trials"].verdict is Verdict.DIFFERS
     assert len(draw(together(table, as_real)).axes) == 3
+    as_quiet = Table({**row, "where": QUIET} for row in rows)
+    with_quiet = [one.what for one in compare(together(table, as_real, as_quiet))]
+    assert [what for what in with_quiet if what not in told] == [], "only their load is told"
 
 
 def test_p14_every_case_has_a_simulated_twin_and_simulations_come_first() -> None:

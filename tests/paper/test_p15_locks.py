@@ -14,7 +14,7 @@ from comesh.experiments.measures.histories import Moment, Sample
 from comesh.experiments.measures.lock_delays import lock_delays
 from comesh.experiments.p15_locks import ACQUISITION, SYNC, compare, draw, medians
 from comesh.experiments.table import Table
-from comesh.experiments.trials import REAL
+from comesh.experiments.trials import QUIET, REAL
 
 BALLOT = Ballot(0, 0)
 FIRST = RunId(RoutineId("r1"), 1, Stamp(1, BALLOT, 1))
@@ -129,5 +129,11 @@ def test_p15_what_is_compared_and_drawn() -> None:
     told_of = {one.what: one for one in compare(together(table, as_real))}
     sizes = told_of[f"{SYNC}, real, default: medians over shapes and routines"]
     assert (sizes.verdict, sizes.met) == (Verdict.AGREES, False), "hops take as long as its program"
+    assert "the authors' program had it for itself" in sizes.why
+    as_quiet = Table({**row, "where": QUIET} for row in table)
+    told_of = {one.what: one for one in compare(together(table, as_real, as_quiet))}
+    assert told_of[sizes.what].met is None, "those that share the machine with few are judged"
+    quiet = told_of[f"{SYNC}, quiet, default: medians over shapes and routines"]
+    assert (quiet.met, "for itself" in quiet.why) == (False, False)
     assert told_of["sync delay in quorums, real and simulated"].verdict is Verdict.OURS
     assert len(draw(together(table, as_real)).axes) == 2

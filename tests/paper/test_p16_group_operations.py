@@ -13,7 +13,7 @@ from comesh.experiments.measures.histories import Moment, Sample
 from comesh.experiments.measures.trial import Window
 from comesh.experiments.p16_group_operations import PAPER_S, compare, draw, statistics
 from comesh.experiments.table import Table
-from comesh.experiments.trials import REAL
+from comesh.experiments.trials import QUIET, REAL
 
 FIRST, NEXT = Ballot(0, 0), Ballot(1, 1)
 SEATS = (Seat(NodeId("n1"), 1), Seat(NodeId("n2"), 2), Seat(NodeId("n3"), 3))
@@ -104,5 +104,9 @@ def test_p16_what_is_compared_and_drawn() -> None:
     told = {one.what: one for one in compare(together(table, as_real))}
     quorum = told["quorum, real, default: median, mean, P90"]
     assert (quorum.verdict, quorum.met) == (Verdict.BETTER, False), "simulated hops are no machine"
+    as_quiet = Table({**row, "where": QUIET} for row in table)
+    told = {one.what: one for one in compare(together(table, as_real, as_quiet))}
+    assert told["quorum, real, default: median, mean, P90"].met is None
+    assert told["quorum, quiet, default: median, mean, P90"].met is False
     assert "election and state transfer in quorums, simulated, default" in told
     assert len(draw(together(table, as_real)).axes) == 2

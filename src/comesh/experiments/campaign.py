@@ -61,6 +61,8 @@ class Campaign(msgspec.Struct, frozen=True):
     """About how long a case takes: tells what is left, and has long ones begin first."""
     real: bool = False
     """Real processes: cases wait for real time, so several run at once, and nothing simulated meanwhile."""
+    is_quiet: Callable[[Parameters], bool] = lambda _: False
+    """Of real cases: whether one measures what many others at once would disturb."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged,
 from comesh.experiments.measures.deployed_workload import CLUSTER_SIZE
 from comesh.experiments.plots import COLOURS, finish, lines, new_figure
 from comesh.experiments.table import Row, Table
-from comesh.experiments.trials import CAMPAIGN, EPOCHS, REAL, SIMULATED
+from comesh.experiments.trials import CAMPAIGN, EPOCHS, QUIET, REAL, SIMULATED
 from comesh.lab.shapes import NODES, PLACES
 
 PAPER_TIMES = 10.0
@@ -30,6 +30,11 @@ BACKGROUND = ("monitoring", "upkeep")
 MEMBERSHIP = "membership"
 """Apart: a hub's mesh has it, too."""
 SMALL = 0.25
+LOADED = {
+    REAL: "many trials run at once. It hardly changes what is sent, but delays of real nodes (P15, P16) are "
+    "those of a machine with so many processes that want to run",
+    QUIET: "two at a time, for the delays of P15 and P16",
+}
 NOT_ON_THE_AIR = ", since a node does not use the air for the device at its own place"
 
 
@@ -52,7 +57,7 @@ def compare(table: Table) -> list[Comparison]:
 
 
 def _kinds(table: Table) -> list[tuple[str, str, str]]:
-    mesh = table.where(mode="mesh")
+    mesh = Table(row for row in table.where(mode="mesh") if row["where"] != QUIET)
     return list(dict.fromkeys((row["where"], row["preset"], row["shape"]) for row in mesh))
 
 
@@ -238,21 +243,15 @@ def _networks(table: Table) -> list[Comparison]:
 
 def _loads(table: Table) -> list[Comparison]:
     """Of P15 and P16 this says how far presets can be compared."""
-    real = table.where(where=REAL, mode="mesh", measure="machine load")
-    loads = real.summary(("preset",), "value", median)
-    return (
-        [
-            Comparison(
-                what="load of the machine at the end of real trials, median",
-                ours=", ".join(f"{load:.1f} with {preset}" for (preset,), load in loads.items()),
-                verdict=Verdict.OURS,
-                why="many trials run at once. It hardly changes what is sent, but delays of real nodes "
-                "(P15, P16) are those of a machine with so many processes that want to run",
-            )
-        ]
-        if loads
-        else []
-    )
+    found: list[Comparison] = []
+    for where, why in LOADED.items():
+        trials = table.where(where=where, mode="mesh", measure="machine load")
+        loads = trials.summary(("preset",), "value", median)
+        if loads:
+            told = ", ".join(f"{load:.1f} with {preset}" for (preset,), load in loads.items())
+            what = f"load of the machine at the end of {where} trials, median"
+            found.append(Comparison(what=what, ours=told, verdict=Verdict.OURS, why=why))
+    return found
 
 
 def draw(table: Table) -> Figure:

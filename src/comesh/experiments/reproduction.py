@@ -1,7 +1,7 @@
 """Runs experiments: the cases of their campaigns that have no result yet, then what is read off them all."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,8 @@ from comesh.experiments.table import Table
 
 REAL_AT_ONCE = 8
 """Cases of real processes, unless more or fewer are asked for: they wait most of the time."""
+QUIET_AT_ONCE = 2
+"""Of those that others would disturb."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -89,13 +91,24 @@ def run_campaign(
         left = [case for case in cases if reuse is Reuse.NONE or store.get(case) is None]
         progress.begin(campaign, [case for case in cases if case not in left])
         left.sort(key=campaign.about_s, reverse=True)
-        where = Processes(trials) if campaign.real else backend
-        if left:
-            for outcome in where.outcomes(experiment.id, store.code, left):
+        for where, some in _shared_out(campaign, left, backend, trials):
+            for outcome in where.outcomes(experiment.id, store.code, some):
                 store.put(outcome)
                 progress.done(campaign, outcome)
         found = [store.get(case) for case in cases]
     return [one for one in found if one is not None]
+
+
+def _shared_out(
+    campaign: Campaign, cases: Sequence[Parameters], backend: Backend, trials: int
+) -> Iterator[tuple[Backend, list[Parameters]]]:
+    """Which cases run where, those that must be quiet at the end."""
+    noisy = [case for case in cases if not campaign.is_quiet(case)]
+    quiet = [case for case in cases if campaign.is_quiet(case)]
+    if noisy:
+        yield Processes(trials) if campaign.real else backend, noisy
+    if quiet:
+        yield Processes(min(trials, QUIET_AT_ONCE)), quiet
 
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:
