@@ -3,7 +3,7 @@
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,11 +51,7 @@ def reproduce(
         bool, typer.Option("--fresh", help="Measure again also what was measured before.")
     ] = False,
     as_measured: Annotated[
-        bool,
-        typer.Option(
-            "--as-measured",
-            help="Take results of other code, too, in the place of measuring again; the report says so.",
-        ),
+        bool, typer.Option("--as-measured", help="Take results of other code, too; the report says so.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -69,20 +65,24 @@ def reproduce(
         fail(f"--backend {backend}: expected joblib or dask")
     if (backend == "dask") != (scheduler is not None):
         fail("--backend dask and --scheduler ADDRESS go together")
-    try:
-        reproducing = import_module("comesh.cli.reproducing")
-        if scheduler is not None:
-            import_module("distributed")
-    except ModuleNotFoundError as missing:
-        extra = EXTRA.get(missing.name or "", "sim")
-        fail(f"{missing.name} is not installed: pip install 'comesh[{extra}]'")
     if fresh and as_measured:
         fail("--fresh measures all again, --as-measured as little as can be: which of them?")
+    reproducing = _needed(cluster=scheduler is not None)
     plugins = reproducing.loaded(plugin or [])
     if listed:
         reproducing.tell_list(json=json)
         return
-    asked = reproducing.Asked(
-        which or ["all"], full, to, plugins, reproducing.reuse_of(fresh, as_measured), trials
-    )
+    reuse = reproducing.reuse_of(fresh, as_measured)
+    asked = reproducing.Asked(which or ["all"], full, to, plugins, reuse, trials)
     reproducing.run(asked, jobs=jobs, scheduler=scheduler, json=json)
+
+
+def _needed(*, cluster: bool) -> Any:
+    """What carries it out, if all that it uses is installed."""
+    try:
+        if cluster:
+            import_module("distributed")
+        return import_module("comesh.cli.reproducing")
+    except ModuleNotFoundError as missing:
+        extra = EXTRA.get(missing.name or "", "sim")
+        fail(f"{missing.name} is not installed: pip install 'comesh[{extra}]'")
