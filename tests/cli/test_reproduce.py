@@ -84,6 +84,9 @@ def test_all_experiments_are_listed() -> None:
     result = runner.invoke(app, ["reproduce", "--list"])
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines()] == list(MODULES)
+    some = runner.invoke(app, ["reproduce", "p7", "A", "--list", "--json"])
+    assert [one["id"] for one in json.loads(some.stdout)] == ["P7", "A"]
+    assert runner.invoke(app, ["reproduce", "P99", "--list"]).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,19 @@ def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
     assert client.met is False
     assert "6 of 12 were lost" in client.ours
     assert sync.met is True
+
+
+def test_why_it_is_steep_counts_who_was_held_up_and_leaves_out_the_lost(table: Table) -> None:
+    churned = [dict(row, churn=0.4) for row in as_large_as_the_paper(table)]
+    few = [row for row in churned if row["devices"] == 750]
+    few[0] |= {"client_hops": None, "lost": 1, "window_hops": 1e4}
+    few[1] |= {"client_hops": 5e3}
+    client, _ = compare(Table(churned))
+    assert client.met is False
+    assert "2 at N = 750" in client.why
+    few[1] |= {"client_hops": few[2]["client_hops"]}
+    client, _ = compare(Table(churned))
+    assert "1 at N = 750" in client.why
+    without = compare(Table(row for row in churned if not row["lost"]))[0]
+    assert f"Without the lost it grows {without.ours.split('x')[0]}x" in client.why
+    assert "lost" not in without.why

@@ -53,7 +53,8 @@ def test_it_is_compared_and_drawn(table: Table) -> None:
     found = {one.what.removesuffix(", paper"): one.verdict for one in compare(table)}
     assert found["temporal load, median, member"] is Verdict.AGREES
     assert found["temporal load, median, leader"] is Verdict.DIFFERS
-    assert len(draw(table).axes) == 4
+    drawn = draw(table).axes
+    assert [len(panel.lines) for panel in drawn] == [6, 6], "three roles, near and at random, side by side"
 
 
 def test_random_has_to_be_more_even_and_a_tie_differs(table: Table) -> None:

@@ -70,7 +70,7 @@ def reproduce(
     reproducing = _needed(cluster=scheduler is not None)
     plugins = reproducing.loaded(plugin or [])
     if listed:
-        reproducing.tell_list(json=json)
+        reproducing.tell_list(which or ["all"], json=json)
         return
     reuse = reproducing.reuse_of(fresh, as_measured)
     asked = reproducing.Asked(which or ["all"], full, to, plugins, reuse, trials)

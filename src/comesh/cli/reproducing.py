@@ -36,8 +36,8 @@ PLAIN_S = 10.0
 COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
 
 
-def tell_list(*, json: bool) -> None:
-    found = [experiment(name) for name in names()]
+def tell_list(which: Sequence[str], *, json: bool) -> None:
+    found = _chosen(which)
     if json:
         print_json([{"id": one.id, "title": one.title, "paper": one.paper} for one in found])
         return
@@ -229,12 +229,14 @@ class _Shown(reproduction.Progress):
             done = number(self._total - self._left, "case")
             err.print(f"stopped: {done} of {self._total} kept; {self._again} goes on from there")
 
-    def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
+    def begin(self, campaign: Campaign, had: Sequence[Parameters], left: Sequence[Parameters]) -> None:
         self._left -= len(had)
         if had:
             err.print(f"{campaign.name}: {number(len(had), 'case')} measured before")
         self._left_s -= sum(map(campaign.about_s, had))
         self._bar.update(self._task, description=campaign.name, advance=len(had))
+        if left and not err.is_terminal:
+            err.print(f"{campaign.name}: {number(len(left), 'case')} to measure")
 
     def dropped(self, campaign: Campaign, results: int) -> None:
         err.print(f"{campaign.name}: {number(results, 'result')} of other code left out and measured again")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from math import sqrt
 from statistics import fmean, median, pstdev
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -27,7 +28,7 @@ from comesh.experiments.campaign import (
 )
 from comesh.experiments.measures.presets import PRESETS, by_preset
 from comesh.experiments.measures.selections import LSH, RANDOM, plan_of, selection_of, views
-from comesh.experiments.plots import COLOURS, distribution, finish, new_figure
+from comesh.experiments.plots import COLOURS, STYLES, distribution, finish, new_figure
 from comesh.experiments.table import Row, Table, percentile
 from comesh.sim.topology import Shape, make_topology
 
@@ -196,20 +197,20 @@ def _cumulative(shares: dict[int, float]) -> dict[int, float]:
 
 
 def draw(table: Table) -> Figure:
+    """LSH and random in one panel: what is compared lies side by side."""
     presets = by_preset(table)
-    figure, axes = new_figure(2 * len(presets), 2, height=2.8)
-    row = 0
-    for preset, rows in presets.items():
-        for members, name in ((LSH, "LSH"), (RANDOM, "random")):
-            left, right = axes[row]
-            distribution(left, temporal(rows, members))
-            finish(left, x="share of the time", title=f"temporal, {name}, {preset}")
-            left.set_xlim(0, 1)
-            for colour, (role, shares) in zip(COLOURS, spatial(rows, members).items(), strict=False):
-                sums = _cumulative(shares)
-                right.step(list(sums), list(sums.values()), where="post", label=role, color=colour)
-            finish(right, x="groups at once", y="share", title=f"spatial, {name}, {preset}")
-            row += 1
+    figure, _ = new_figure(len(presets), 2)
+    for at, (preset, rows) in enumerate(presets.items()):
+        left, right = figure.axes[2 * at : 2 * at + 2]
+        for members, name, style in ((LSH, "LSH", STYLES[0]), (RANDOM, "random", STYLES[1])):
+            loads, groups = temporal(rows, members), spatial(rows, members)
+            for role, colour in zip(ROLES, COLOURS, strict=False):
+                look: dict[str, Any] = {"color": colour, "linestyle": style, "label": f"{role}, {name}"}
+                distribution(left, loads[role], **look)
+                sums = _cumulative(groups[role])
+                right.step(list(sums), list(sums.values()), where="post", **look)
+        finish(left, x="share of the time", y="share of the nodes", title=f"temporal load, {preset}")
+        finish(right, x="groups at once", y="share of the nodes", title=f"spatial load, {preset}", zero=False)
     return figure
 
 

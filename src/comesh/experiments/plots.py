@@ -73,14 +73,10 @@ def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "reported by
     axes.plot(sorted(points), [points[x] for x in sorted(points)], label=name, **PAPER)
 
 
-def distribution(axes: Axes, samples: Mapping[str, Sequence[float]]) -> None:
-    """The share of values up to x, a line per name."""
-    for number, (name, values) in enumerate(samples.items()):
-        ordered = sorted(values)
-        shares = [(at + 1) / len(ordered) for at in range(len(ordered))]
-        axes.step(ordered, shares, where="post", label=name, color=COLOURS[number % len(COLOURS)])
-    axes.set_ylim(0, 1.02)
-    axes.set_ylabel("share")
+def distribution(axes: Axes, values: Sequence[float], **look: Any) -> None:
+    """The share of values up to x, as one line."""
+    ordered = sorted(values)
+    axes.step(ordered, [(at + 1) / len(ordered) for at in range(len(ordered))], where="post", **look)
 
 
 def finish(

@@ -62,8 +62,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Progress:
     """Told how far it is; whoever shows it overrides what it needs."""
 
-    def begin(self, campaign: Campaign, had: Sequence[Parameters]) -> None:
-        """had: cases that have results already."""
+    def begin(self, campaign: Campaign, had: Sequence[Parameters], left: Sequence[Parameters]) -> None:
+        """had: cases that have results already; left: those that are measured now."""
 
     def dropped(self, campaign: Campaign, results: int) -> None:
         """Results of other code, which are measured again."""
@@ -89,7 +89,7 @@ def run_campaign(
         if store.dropped:
             progress.dropped(campaign, store.dropped)
         left = [case for case in cases if reuse is Reuse.NONE or store.get(case) is None]
-        progress.begin(campaign, [case for case in cases if case not in left])
+        progress.begin(campaign, [case for case in cases if case not in left], left)
         left.sort(key=campaign.about_s, reverse=True)
         for where, some in _shared_out(campaign, left, backend, trials):
             for outcome in where.outcomes(experiment.id, store.code, some):
