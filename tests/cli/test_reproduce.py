@@ -1,12 +1,14 @@
 """`comesh reproduce`: what it tells, writes and refuses; a small experiment is run as a user would."""
 
 import json
+import signal
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from real_processes import Running, wait_for
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
@@ -50,6 +52,39 @@ def test_who_stops_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
     told = " ".join(runner.invoke(app, words).stderr.split())
     assert ("the same command without --fresh goes on" in told) is fresh
     assert "goes on from there" in told
+
+
+WAITS = """
+import os
+from pathlib import Path
+from threading import Event
+
+from comesh.experiments.campaign import Campaign, Experiment
+
+
+def run(case):
+    Path(f"{case['seed']}.pid").write_text(str(os.getpid()))
+    Event().wait()
+
+
+campaign = Campaign("waits", lambda scale: [{"seed": seed} for seed in range(4)], run)
+EXPERIMENT = Experiment(id="WAITS", title="", campaign=campaign, paper="", compare=None, draw=None)
+"""
+
+
+def test_who_is_killed_takes_along_what_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("waits.py").write_text(WAITS)
+
+    def begun() -> list[Path]:
+        return [Path("/proc", file.read_text()) for file in Path().glob("*.pid") if file.read_text()]
+
+    words = ("reproduce", "WAITS", "--plugin", "waits.py", "--jobs", "2")
+    with Running(tmp_path / "said", *words) as running:
+        wait_for(lambda: len(begun()) == 2, "two cases under way")
+        assert running.end(signal.SIGTERM) == 130, running.said()
+    assert "stopped: 0 cases of 4 kept" in running.said()
+    wait_for(lambda: not any(process.exists() for process in begun()), "the end of its processes")
 
 
 @pytest.mark.usefixtures("small")

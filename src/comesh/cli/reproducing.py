@@ -3,6 +3,7 @@
 import datetime
 import math
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -78,6 +79,7 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
     if to.exists() and not to.is_dir():
         fail(f"--out {to}: this is not a directory")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: cases under way end with it
     try:
         to.mkdir(parents=True, exist_ok=True)
         commit = _commit()
