@@ -50,6 +50,20 @@ def test_floors_are_power_domains() -> None:
     assert sum(map(len, topology.power_domains.values())) == len(topology.nodes)
 
 
+def test_a_change_is_of_the_same_meshes_and_noise_is_called_so(table: Table) -> None:
+    def told(*changes: float) -> str:
+        base, *_ = table.where(variant=BASE)
+        rows = [
+            {**base, "variant": variant, "seed": seed, "delay_mean": 50.0 * seed * times}
+            for seed, change in enumerate(changes, start=1)
+            for variant, times in ((BASE, 1.0), (SHORT, 1 + change))
+        ]
+        return compare(Table(rows))[1].ours.rpartition("client delay ")[2]
+
+    assert told(0.1, 0.12, 0.08).endswith("(+10 %) hops")
+    assert told(0.5, -0.1, -0.1).endswith("(+10 ± 39 %: noise) hops")
+
+
 def test_it_is_compared_and_drawn(table: Table) -> None:
     assert set(table.distinct("variant")) <= {*VARIANTS, ""}
     assert sum(one.what.startswith("measured") for one in compare(table)) == 3

@@ -46,6 +46,19 @@ def test_all_locks_at_once_are_faster_than_one_after_the_other(table: Table) -> 
     assert table.where(strategy="optimistic").mean("client_hops") < 0.95 * serial
 
 
+def test_the_grid_is_not_above_the_others(table: Table) -> None:
+    """Unlike in the paper: with a reach of 1.41 spacings its nodes are fewer hops apart than those at random
+    places."""
+    grid, *others = (
+        table.where(topology=name, strategy="sequential").mean("client_hops")
+        for name in ("grid", "random", "clustered")
+    )
+    assert grid < min(others)
+    told = {one.what: one for one in compare(table)}
+    for other in ("random", "clustered"):
+        assert told[f"client delay on the grid against {other}, SLA, default"].verdict == "differs"
+
+
 def test_nobody_contends_so_priority_is_as_fast_as_optimistic(table: Table) -> None:
     delays = [table.where(strategy=name).numbers("client_hops") for name in ("priority", "optimistic")]
     assert delays[0] == pytest.approx(delays[1], rel=0.02)

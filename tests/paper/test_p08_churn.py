@@ -7,7 +7,7 @@ from comesh.experiments.measures.churn import drawn
 from comesh.experiments.measures.firings import MOST_CHURN, without_first
 from comesh.experiments.measures.presets import setup
 from comesh.experiments.p08_churn import compare, draw, run
-from comesh.experiments.table import Table
+from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import paper_workload
 
@@ -50,6 +50,18 @@ def met(table: Table) -> list[bool | None]:
 def test_the_bar_can_be_missed(table: Table) -> None:
     assert met(Table({**row, "client_hops": 10.0 + row["churn"]} for row in table)) == [True]
     assert met(Table({**row, "client_hops": 10.0 + 10 * row["churn"]} for row in table)) == [False]
+
+
+def test_it_is_held_to_it_at_every_size(table: Table) -> None:
+    """However many firings there are of other sizes."""
+
+    def sized(devices: int, slower: float) -> list[Row]:
+        return [
+            {**row, "devices": devices, "client_hops": 10.0 + slower * bool(row["churn"])} for row in table
+        ]
+
+    assert met(Table([*sized(50, 0.0), *sized(250, 2.4)])) == [True]
+    assert met(Table([*sized(50, 0.0), *sized(100, 0.0), *sized(250, 2.6)])) == [False]
 
 
 def losing(table: Table, seeds: tuple[int, ...]) -> Table:

@@ -38,6 +38,18 @@ def test_a_transfer_is_longer_than_the_commit_of_its_end(table: Table) -> None:
         assert 0 < rest < delay(table, "state transfer", k=k)
 
 
+def test_a_transfer_grows_with_k_and_no_more_than_its_quorums_do(table: Table) -> None:
+    """Unlike in the paper, where it does not depend on k: ours holds two quorums."""
+    transfer, quorum = (
+        mean_delay(table, operation=operation, k=SIZES[1])
+        / mean_delay(table, operation=operation, k=SIZES[0])
+        for operation in ("state transfer", "quorum")
+    )
+    assert 1.25 < transfer < quorum
+    told = {one.what: one for one in compare(table)}
+    assert told["state transfer at k = 9 against 3, grid, paper"].verdict is Verdict.DIFFERS
+
+
 def test_suspicion_takes_leases_whatever_the_size(table: Table) -> None:
     for k in SIZES:
         assert LEASE_HOPS < delay(table, "until suspicion", k=k) < 3.5 * LEASE_HOPS

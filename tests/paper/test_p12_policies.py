@@ -34,6 +34,12 @@ def test_leaders_are_elected_and_elections_compared(table: Table) -> None:
     assert (one.verdict is Verdict.AGREES) == (near <= 0.95 * far)
 
 
+def test_locality_lowers_the_state_transfer_least(table: Table) -> None:
+    least = compare(table)[-1]
+    assert least.verdict is Verdict.AGREES
+    assert least.ours.startswith("state transfer (quorum by ")
+
+
 def with_elections(table: Table, near: float) -> str:
     """What is said of what locality lowers least, where an election by locality takes so many quorums."""
     quorum = mean_delay(table, operation="quorum", policy=NEAR)

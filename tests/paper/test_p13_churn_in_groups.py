@@ -11,14 +11,14 @@ from comesh.experiments.table import Table
 from comesh.sim.faults import Crash, Restart
 from comesh.sim.topology import Shape, make_topology
 
-CHURN = 40
+CHURN, MOST = 40, 60
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
     cases = [
         {"preset": "paper", "devices": 75, "churn": churn, "epochs": 5.0, "seed": seed}
-        for churn in (0, CHURN)
+        for churn in (0, CHURN, MOST)
         for seed in range(1, 7)
     ]
     return Table({**case, **row} for case in cases for row in run(case))
@@ -43,9 +43,18 @@ def test_without_churn_leaders_are_crashed_one_of_each_group(table: Table) -> No
 
 def test_groups_commit_and_move_under_churn(table: Table) -> None:
     for operation in ("quorum", "state transfer"):
-        calm, rough = (table.where(churn=churn, operation=operation) for churn in (0, CHURN))
-        assert sum(rough.numbers("count")) > 0.8 * sum(calm.numbers("count"))
-        assert mean_delay(rough) <= 1.25 * mean_delay(calm)
+        calm, *rough = (table.where(churn=churn, operation=operation) for churn in (0, CHURN, MOST))
+        for one in rough:
+            assert sum(one.numbers("count")) > 0.7 * sum(calm.numbers("count"))
+            assert mean_delay(one) <= 1.25 * mean_delay(calm)
+
+
+def test_leaders_that_crash_are_replaced_under_churn(table: Table) -> None:
+    """A handful of elections in six small meshes: by chance they differ by more than the bar allows."""
+    calm, *rough = (table.where(churn=churn, operation="election") for churn in (0, CHURN, MOST))
+    for one in rough:
+        assert sum(one.numbers("count")) >= 4
+        assert mean_delay(one) <= 1.5 * mean_delay(calm)
 
 
 def test_the_bar_can_be_missed(table: Table) -> None:

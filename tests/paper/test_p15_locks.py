@@ -118,6 +118,33 @@ def test_p15_stable_by_routines_on_the_grid() -> None:
     assert 0.5 < by_routines[20] / by_routines[10] < 1.5
 
 
+def test_p15_rises_slightly_on_the_line() -> None:
+    by_routines = medians(together(simulated("line", 10), simulated("line", 20)), ACQUISITION)
+    assert 1 < by_routines[20] / by_routines[10] < 2
+
+
+def test_p15_a_free_device_starts_a_run_after_a_few_locks() -> None:
+    """In order: who waited for one device still asks for those after it."""
+    for shape in ("grid", "line"):
+        mesh = simulated(shape, 20)
+        sync, lock = (mesh.where(measure=measure).mean("value") for measure in (SYNC, ACQUISITION))
+        assert lock < sync < 4 * lock
+
+
+def test_p15_what_does_not_rise_differs_where_the_paper_has_it_rise() -> None:
+    table = together(simulated("line", 10), simulated("line", 20))
+
+    def said(few: float, many: float) -> Verdict:
+        rows = ({**row, "count": 50, "value": {10: few, 20: many}[row["routines"]]} for row in table)
+        return {one.what: one for one in compare(Table(rows))}[
+            "lock acquisition, simulated, line, default, by routines"
+        ].verdict
+
+    assert said(10.0, 15.0) is Verdict.AGREES
+    assert said(10.0, 10.0) is Verdict.DIFFERS
+    assert said(10.0, 21.0) is Verdict.DIFFERS
+
+
 def test_p15_a_hub_has_all_locks_at_once() -> None:
     central = simulated("grid", 20, "central")
     assert central.where(measure=ACQUISITION).numbers("value") == [0.0]

@@ -108,5 +108,6 @@ def test_p16_what_is_compared_and_drawn() -> None:
     told = {one.what: one for one in compare(together(table, as_real, as_quiet))}
     assert told["quorum, real, default: median, mean, P90"].met is None
     assert told["quorum, quiet, default: median, mean, P90"].met is False
-    assert "election and state transfer in quorums, simulated, default" in told
+    orders = [told[f"election and state transfer in quorums, {one}, default"] for one in ("simulated", REAL)]
+    assert ["from anywhere" in one.why for one in orders] == [True, False], "on one machine nobody is far"
     assert len(draw(together(table, as_real)).axes) == 2

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from comesh import __version__
 from comesh.cli.terminal import Exit, err, fail, number, out, print_json
+from comesh.cli.time_left import TimeLeft
 from comesh.deployment.plugins import PluginError
 from comesh.deployment.problems import did_you_mean
 from comesh.experiments import report, reproduction
@@ -83,7 +84,8 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     try:
         to.mkdir(parents=True, exist_ok=True)
         commit = _commit()
-        with _Shown(experiments, scale, fresh=asked.reuse is Reuse.NONE) as shown:
+        left = TimeLeft(jobs, asked.trials)
+        with _Shown(experiments, scale, left, fresh=asked.reuse is Reuse.NONE) as shown:
             results = reproduction.reproduce(
                 experiments,
                 scale,
@@ -200,14 +202,18 @@ def _line(one: Comparison) -> Text:
 class _Shown(reproduction.Progress):
     """A bar on a terminal, a line now and then elsewhere; both on standard error."""
 
-    def __init__(self, experiments: Sequence[Experiment], scale: Scale, *, fresh: bool) -> None:
+    def __init__(
+        self, experiments: Sequence[Experiment], scale: Scale, time_left: TimeLeft, *, fresh: bool
+    ) -> None:
         self._again = "the same command without --fresh" if fresh else "the same command"
         campaigns = {one.campaign.name: one.campaign for one in experiments}.values()
-        left = [campaign.about_s(case) for campaign in campaigns for case in campaign.cases(scale)]
-        self._left = self._total = len(left)
-        self._left_s = sum(left)
-        """As campaigns say how long their cases take; how fast this machine is comes to that."""
-        self._measured_s = 0.0
+        self._left = self._total = 0
+        self._time_left = time_left
+        for campaign in campaigns:
+            for case in campaign.cases(scale):
+                time_left.add(campaign, case)
+                self._total += 1
+        self._left = self._total
         columns = (
             TextColumn("{task.description:24}"),
             BarColumn(),
@@ -235,7 +241,8 @@ class _Shown(reproduction.Progress):
         self._left -= len(had)
         if had:
             err.print(f"{campaign.name}: {number(len(had), 'case')} measured before")
-        self._left_s -= sum(map(campaign.about_s, had))
+        for case in had:
+            self._time_left.drop(campaign, case)
         self._bar.update(self._task, description=campaign.name, advance=len(had))
         if left and not err.is_terminal:
             err.print(f"{campaign.name}: {number(len(left), 'case')} to measure")
@@ -244,13 +251,10 @@ class _Shown(reproduction.Progress):
         err.print(f"{campaign.name}: {number(results, 'result')} of other code left out and measured again")
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
-        about_s = campaign.about_s(outcome.parameters)
         self._left -= 1
-        self._left_s -= about_s
-        self._measured_s += about_s
         now_s = time.monotonic()
-        left_min = (now_s - self._began_s) / self._measured_s * self._left_s / 60
-        left = f"about {max(1, math.ceil(left_min))} min left"
+        left_s = self._time_left.done(campaign, outcome.parameters, now_s - self._began_s)
+        left = f"about {max(1, math.ceil(left_s / 60))} min left"
         self._bar.update(self._task, advance=1, left=left)
         if not err.is_terminal and now_s - self._told_s >= PLAIN_S:
             self._told_s = now_s

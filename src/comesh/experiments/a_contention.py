@@ -103,7 +103,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("contention", cases, run)
+CAMPAIGN = Campaign("contention", cases, run, about_s=lambda _: 4.0)
 EXPERIMENT = Experiment(
     id="A",
     title="Lock strategies under contention",

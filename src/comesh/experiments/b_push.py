@@ -120,7 +120,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("push", cases, run)
+CAMPAIGN = Campaign("push", cases, run, about_s=lambda _: 10.0)
 EXPERIMENT = Experiment(
     id="B",
     title="Push against polling",

@@ -5,6 +5,7 @@ cannot be switched off the share of messages is counted. What is measured: measu
 """
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.protections import cost, shares, with_floors
 from comesh.experiments.measures.running import running
 from comesh.experiments.operation_panels import presets_of
-from comesh.experiments.plots import COLOURS, finish, new_figure
+from comesh.experiments.plots import BAND, COLOURS, finish, new_figure, standard_error
 from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
@@ -84,8 +85,8 @@ def compare(table: Table) -> list[Comparison]:
 
 def _measured(variant: str, rows: Table, base: Table) -> Comparison:
     def told(column: str, digits: int = 0) -> str:
-        change = 100 * (rows.mean(column) / base.mean(column) - 1)
-        return f"{rows.mean(column):,.{digits}f}" + ("" if variant == BASE else f" ({change:+.0f} %)")
+        value = f"{rows.mean(column):,.{digits}f}"
+        return value if variant == BASE else f"{value} ({_change(rows, base, column)})"
 
     always = f"{told('messages_per_node_s', 1)} messages, {told('bytes_per_node_s')} bytes"
     per_run = ", ".join(
@@ -105,6 +106,17 @@ def _measured(variant: str, rows: Table, base: Table) -> Comparison:
     )
 
 
+def _change(rows: Table, base: Table, column: str) -> str:
+    """Of the same meshes, in percent; where other meshes might as well show none, how far apart they are."""
+    before = {row["seed"]: row[column] for row in base}
+    changes = [100 * (row[column] / before[row["seed"]] - 1) for row in rows]
+    noise = BAND * standard_error(changes)
+    sure = abs(fmean(changes)) > noise
+    return (
+        f"{fmean(changes):+.0f} %" if sure or noise < 1 else f"{fmean(changes):+.0f} ± {noise:.0f} %: noise"
+    )
+
+
 WHY = {
     "strict durability": (
         "Flushing takes no time in the simulator and no message anywhere: what strict costs is a flush for "
@@ -121,16 +133,16 @@ def draw(table: Table) -> Figure:
     variants = costs.distinct("variant")
     figure, axes = new_figure(1, len(MEASURED), width=4.0)
     for one, (column, name) in zip(axes, MEASURED.items(), strict=True):
-        one.barh(
-            variants, [costs.where(variant=variant).mean(column) for variant in variants], color=COLOURS[0]
-        )
+        values = [costs.where(variant=variant).numbers(column) for variant in variants]
+        errors = [BAND * standard_error(some) for some in values]
+        one.barh(variants, [fmean(some) for some in values], xerr=errors, color=COLOURS[0], ecolor=COLOURS[6])
         one.tick_params(axis="y", labelsize=7)
         one.invert_yaxis()
         finish(one, x=name, legend=False, zero=False)
     return figure
 
 
-CAMPAIGN = Campaign("protections", cases, run)
+CAMPAIGN = Campaign("protections", cases, run, about_s=lambda _: 10.0)
 EXPERIMENT = Experiment(
     id="G",
     title="What protections cost",
@@ -143,6 +155,8 @@ EXPERIMENT = Experiment(
         "of a mesh at work less that of the same mesh at rest, and the delay is a mean and includes the wait "
         "for the next poll. Counted: journaled claims, fences, leases, pre-votes and acknowledged releases "
         "cannot be switched off, so their share of what nodes send is told, in a mesh of which a leader "
-        "crashes every four seconds. A second is a hundred hops. The quick scale has 100 devices."
+        "crashes every four seconds. Changes are means over meshes of the change of each, and 1.96 standard "
+        "errors of that: a change within them is noise. A second is a hundred hops. The quick scale has 100 "
+        "devices."
     ),
 )

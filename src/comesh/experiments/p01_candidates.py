@@ -67,7 +67,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-CAMPAIGN = Campaign("candidates", cases, run)
+CAMPAIGN = Campaign("candidates", cases, run, about_s=lambda _: 0.05)
 EXPERIMENT = Experiment(
     id="P1",
     title="Candidates per selection",

@@ -134,18 +134,18 @@ def _compare_draws(table: Table, preset: str) -> Iterator[Comparison]:
     for members in POLICIES:
         drawn = _drawn(table, members=members, groups=SIZES.groups, domains=ONE_BY_ONE)
         apart = [drawn[failures] - chance for failures, chance in curve(SIZES)]
-        agrees = max(map(abs, apart)) <= TOLERANCE
+        agrees, higher = max(map(abs, apart)) <= TOLERANCE, min(apart) >= -TOLERANCE
         yield Comparison(
             what=f"nodes that fail one by one, real groups, {members}, {preset}: F at 50, 90, 99 %",
             ours=", ".join(str(_tolerated(drawn, level)) for level in LEVELS)
             + f"; from {min(apart):+.3f} to {max(apart):+.3f} off the formula",
             paper=", ".join(str(tolerated(SIZES, level)) for level in LEVELS) + " by the formula",
-            verdict=judged(agrees=agrees, better=min(apart) >= -TOLERANCE),
-            why=""
-            if agrees
-            else "Groups that share members fall together, so that fewer failures are the first to take one.",
+            verdict=judged(agrees=agrees, better=higher),
+            why="Groups that share members fall together, so that fewer failures are the first to take one."
+            if higher and not agrees
+            else "",
             bar=f"nowhere more than {TOLERANCE} below the formula",
-            met=min(apart) >= -TOLERANCE,
+            met=higher,
         )
 
 
@@ -244,7 +244,7 @@ def _draw_domains(axes: Axes, table: Table) -> None:
     finish(axes, x=f"power domains out, of {domains}", y="availability", title="Whole power domains fail")
 
 
-CAMPAIGN = Campaign("availability", cases, run)
+CAMPAIGN = Campaign("availability", cases, run, about_s=lambda _: 0.2)
 EXPERIMENT = Experiment(
     id="P6",
     title="Availability with more than f failures",

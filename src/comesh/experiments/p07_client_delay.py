@@ -37,7 +37,7 @@ PRIORITY_SIZES = (50, 250)
 ROUTINES, QUICK_ROUTINES = 5, 3
 ALIKE = 0.1
 """Delays that differ by no more are alike."""
-SECONDS_PER_DEVICE = {Preset.PAPER: 0.022, Preset.DEFAULT: 0.011}
+SECONDS_PER_DEVICE = {Preset.PAPER: 0.03, Preset.DEFAULT: 0.006}
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:

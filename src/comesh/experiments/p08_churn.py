@@ -11,7 +11,16 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from comesh.core.strategies import Strategy
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict, judged
+from comesh.experiments.campaign import (
+    Campaign,
+    Comparison,
+    Experiment,
+    Parameters,
+    Scale,
+    Verdict,
+    judged,
+    within,
+)
 from comesh.experiments.measures.firings import MOST_CHURN, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.plots import finish, means, new_figure
@@ -24,9 +33,10 @@ QUICK_SIZES = (50, 250)
 CHURNS = (0.0, MOST_CHURN)
 MOST_INCREASE = 1.25
 NEAR = 0.1
-"""What is lower by more is better."""
+"""What is no further from the paper's number agrees with it."""
 ROUTINES, QUICK_ROUTINES = 10, 5
-SECONDS_PER_DEVICE = {Preset.PAPER: 0.07, Preset.DEFAULT: 0.035}
+SECONDS_AT_MOST = {Preset.PAPER: 150.0, Preset.DEFAULT: 20.0}
+"""Of a case with the most devices; of others about by the square of theirs."""
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
@@ -105,7 +115,7 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
         / counted.calm.where(devices=devices).mean("client_hops")
         for devices in counted.calm.distinct("devices")
     }
-    met = ratio <= MOST_INCREASE
+    met = max(sizes.values()) <= MOST_INCREASE
     return Comparison(
         what=f"client delay with 40 % churn against without, {preset}",
         ours=(
@@ -114,9 +124,9 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
             f"{pairs.with_both('client_hops').ratio('client_hops'):.2f}x on average"
         ),
         paper="1.25x",
-        verdict=judged(agrees=met and ratio >= (1 - NEAR) * MOST_INCREASE, better=met),
+        verdict=judged(agrees=within(ratio, MOST_INCREASE, NEAR), better=ratio < MOST_INCREASE),
         why="" if met else _why_longer(counted),
-        bar="at most 1.25x on average, lost ones as long as they had",
+        bar="at most 1.25x on average at every N, lost ones as long as they had",
         met=met,
     )
 
@@ -196,7 +206,7 @@ def draw(table: Table) -> Figure:
 
 
 def about_s(case: Parameters) -> float:
-    return float(SECONDS_PER_DEVICE[Preset(case["preset"])] * case["devices"])
+    return float(SECONDS_AT_MOST[Preset(case["preset"])] * (case["devices"] / max(SIZES)) ** 2)
 
 
 CAMPAIGN = Campaign("two-firings", cases, run, about_s)

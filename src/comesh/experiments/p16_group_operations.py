@@ -10,7 +10,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged,
 from comesh.experiments.plots import COLOURS, finish, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED, held_to_authors
-from comesh.experiments.verdicts import AT_ONCE, AUTHORS_PROGRAM, against_authors
+from comesh.experiments.verdicts import AT_ONCE, AUTHORS_PROGRAM, IN_MEMORY, against_authors
 
 PAPER_S = {
     "quorum": (1.08, 1.40, 1.50),
@@ -23,6 +23,15 @@ AUTHORS_MS = {"quorum": 32.0, "election": 453.0, "state transfer": 488.0}
 TIMES = 10.0
 NEAR = 0.5
 """Ratios that are no further apart agree."""
+LONGER_HERE = {
+    True: "an election is two rounds, claim and first entry. With k = 3 two members are near and one is from "
+    "anywhere: if a near one is killed, both rounds go to the far one, while a quorum and the rounds of a "
+    "state transfer go to near ones.",
+    False: "an election is two rounds, claim and first entry, a state transfer two commits and a start. What "
+    "else takes time on one machine was not taken apart.",
+}
+"""Why elections and transfers take more quorums than the paper's, by whether it is simulated."""
+PAPER_LOOP = "With a loop of a second in every step, the paper's all take one or two turns of it"
 
 
 def statistics(table: Table, operation: str) -> tuple[float, float, float] | None:
@@ -47,7 +56,8 @@ def compare(table: Table) -> list[Comparison]:
             is_judged = where == held_to_authors(mesh)
             found.append(_size(operation, f"{where}, {preset}", numbers, where, is_judged=is_judged))
         if len(measured) == len(PAPER_S):
-            found.append(_order(f"{where}, {preset}", {name: one[0] for name, one in measured.items()}))
+            medians = {name: one[0] for name, one in measured.items()}
+            found.append(_order(f"{where}, {preset}", medians, is_simulated=where == SIMULATED))
     return found
 
 
@@ -72,20 +82,18 @@ def _size(
     )
 
 
-def _order(name: str, medians_ms: dict[str, float]) -> Comparison:
+def _order(name: str, medians_ms: dict[str, float], *, is_simulated: bool) -> Comparison:
     """Which takes longest, and how much longer than a quorum."""
     quorum, paper_quorum = medians_ms["quorum"], PAPER_S["quorum"][0]
     ours = {one: medians_ms[one] / quorum for one in ("election", "state transfer")}
     paper = {one: PAPER_S[one][0] / paper_quorum for one in ours}
+    agrees = all(within(ours[one], paper[one], NEAR) for one in ours)
     return Comparison(
         what=f"election and state transfer in quorums, {name}",
         ours=", ".join(f"{one:.1f}" for one in ours.values()),
         paper=", ".join(f"{one:.1f}" for one in paper.values()),
-        verdict=judged(agrees=all(within(ours[one], paper[one], NEAR) for one in ours)),
-        why="an election is two rounds, claim and first entry. With k = 3 two members are near and one is "
-        "from anywhere: if a near one is killed, both rounds go to the far one, while a quorum and the "
-        "rounds of a state transfer go to near ones. With a loop of a second in every step, the paper's all "
-        "take one or two turns of it",
+        verdict=judged(agrees=agrees),
+        why="" if agrees else f"{LONGER_HERE[is_simulated]} {PAPER_LOOP}",
     )
 
 
@@ -118,6 +126,7 @@ EXPERIMENT = Experiment(
         "recording. Leaders are killed (kill -9) at the end of each trial, one after the other. State "
         "transfer: the leader of a config proposes its end until the leader of the next one serves. Many "
         "real trials run at once on one machine, and show its load too; in full there are quiet ones, two "
-        f"at a time, which are held to the authors' program. {AUTHORS_PROGRAM}"
+        f"at a time on the grid with 10 routines, which are held to the authors' program. {IN_MEMORY} "
+        f"{AUTHORS_PROGRAM}"
     ),
 )

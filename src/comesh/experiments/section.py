@@ -15,8 +15,9 @@ COMPARED = (Verdict.AGREES, Verdict.BETTER, Verdict.DIFFERS)
 READING = (
     "A row of an experiment compares one thing. *Agrees*, *better* and *differs* are about what the "
     "paper states: a number, or a shape in words, after which stands, behind a colon, by what we "
-    "judge it. *Ours* has nothing to be compared with. A *bar* is what this project asks of itself; "
-    "it is met or missed whatever the verdict is.",
+    "judge it; delays of P15 and P16 are compared with the authors' program on one machine. *Ours* has "
+    "nothing to be compared with, or nothing that it could be held to. A *bar* is what this project "
+    "asks of itself; it is met or missed whatever the verdict is.",
     "Each experiment runs with two presets. `paper` has the paper's settings and switches off what we "
     "do beyond it and can be switched off; `default` is what a deployment gets that says nothing. N: "
     "devices, 40 % of which are nodes; f: failures that a group bears; k = 2f+1: its members. SLA "

@@ -67,4 +67,4 @@ def run(case: Parameters) -> list[Row]:
     return [row]
 
 
-CAMPAIGN = Campaign("selections", cases, run)
+CAMPAIGN = Campaign("selections", cases, run, about_s=lambda _: 0.05)

@@ -1,0 +1,37 @@
+"""How long a reproduction will go on.
+
+Campaigns say about how long their cases take. Of simulations that depends on the machine, so what is left
+goes by how fast they were so far; real trials take the time that they take, whatever simulations did.
+"""
+
+from comesh.experiments.campaign import Campaign, Parameters
+from comesh.experiments.reproduction import QUIET_AT_ONCE
+
+
+class TimeLeft:
+    def __init__(self, jobs: int, trials: int) -> None:
+        self._jobs = jobs
+        self._trials = trials
+        self._simulated_s = self._real_s = 0.0
+        """Left of each, as campaigns say how long their cases take, so many at once."""
+        self._measured_s = 0.0
+        self._took_s = 0.0
+
+    def add(self, campaign: Campaign, case: Parameters, times: int = 1) -> None:
+        if campaign.real:
+            at_once = min(QUIET_AT_ONCE, self._trials) if campaign.is_quiet(case) else self._trials
+            self._real_s += times * campaign.about_s(case) / at_once
+        else:
+            self._simulated_s += times * campaign.about_s(case) / self._jobs
+
+    def drop(self, campaign: Campaign, case: Parameters) -> None:
+        self.add(campaign, case, -1)
+
+    def done(self, campaign: Campaign, case: Parameters, after_s: float) -> float:
+        """One more case, so long after the beginning; how long the others will take."""
+        self.drop(campaign, case)
+        if not campaign.real:
+            self._measured_s += campaign.about_s(case) / self._jobs
+            self._took_s = after_s
+        pace = self._took_s / self._measured_s if self._measured_s else 1.0
+        return max(0.0, self._simulated_s) * pace + max(0.0, self._real_s)
