@@ -49,14 +49,11 @@ def test_all_locks_at_once_are_faster_than_one_after_the_other(table: Table) -> 
 def test_the_grid_is_not_above_the_others(table: Table) -> None:
     """Unlike in the paper: with a reach of 1.41 spacings its nodes are fewer hops apart than those at random
     places."""
+    large = table.where(devices=SIZES[1], strategy="sequential")
     grid, *others = (
-        table.where(topology=name, strategy="sequential").mean("client_hops")
-        for name in ("grid", "random", "clustered")
+        large.where(topology=name).mean("client_hops") for name in ("grid", "random", "clustered")
     )
     assert grid < min(others)
-    told = {one.what: one for one in compare(table)}
-    for other in ("random", "clustered"):
-        assert told[f"client delay on the grid against {other}, SLA, default"].verdict == "differs"
 
 
 def test_nobody_contends_so_priority_is_as_fast_as_optimistic(table: Table) -> None:
