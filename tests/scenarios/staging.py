@@ -7,13 +7,14 @@ held up, or something may happen elsewhere in the same instant. So a fault hits 
 is played.
 
 The cast is small enough to be remembered. Two clusters, `kitchen` (n1 n2 n3) and `hall` (n4 n5 n6), are
-written into the plan by hand, so that ranks follow names; all later configs are selected as always. Every
-hop takes 10 ms whatever the size of a message, so that times only change when the protocol does.
+written into the plan by hand, so that ranks follow names; all later configs are selected as always. A third
+one, `porch` (n7 n8 n9), is there only where a scenario asks for it. Every hop takes 10 ms whatever the size
+of a message, so that times only change when the protocol does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from telling import Telling
@@ -50,8 +51,19 @@ PROGRESS_MS: Final = 60_000.0
 NODES: Final = tuple(NodeId(f"n{number}") for number in range(1, 7))
 KITCHEN: Final = GroupId("kitchen")
 HALL: Final = GroupId("hall")
-GENESIS: Final = {KITCHEN: NODES[:3], HALL: NODES[3:]}
-DEVICES: Final = {KITCHEN: ("door", "kettle"), HALL: ("fan", "lamp")}
+PORCH: Final = GroupId("porch")
+
+
+class Room(NamedTuple):
+    """A cluster: its first members in rank order, and its devices."""
+
+    nodes: tuple[NodeId, ...]
+    devices: tuple[str, ...]
+
+
+ROOMS: Final = {KITCHEN: Room(NODES[:3], ("door", "kettle")), HALL: Room(NODES[3:], ("fan", "lamp"))}
+WITH_PORCH: Final = {**ROOMS, PORCH: Room((NodeId("n7"), NodeId("n8"), NodeId("n9")), ("lantern",))}
+Rooms = Mapping[GroupId, Room]
 FLIGHT_MS: Final = 500.0
 FADE_MS: Final = 2500.0
 CALM: Final = ProtocolSettings(epoch_ms=3_600_000, replace_after_ms=120_000.0)
@@ -179,14 +191,15 @@ def lights(
     )
 
 
-def _topology(power_domains: Mapping[str, tuple[NodeId, ...]]) -> Topology:
+def _topology(rooms: Rooms, power_domains: Mapping[str, tuple[NodeId, ...]]) -> Topology:
     """Everybody hears everybody."""
-    places = {node: Place(1000 * number, 0) for number, node in enumerate(NODES)}
-    names = [device for group in (KITCHEN, HALL) for device in DEVICES[group]]
+    nodes = [node for room in rooms.values() for node in room.nodes]
+    places = {node: Place(1000 * number, 0) for number, node in enumerate(nodes)}
+    names = [device for room in rooms.values() for device in room.devices]
     device_places = {DeviceId(name): Place(1500 * number, 1000) for number, name in enumerate(names)}
     stations = len(places) + len(device_places)
     return Topology(
-        name="two rooms",
+        name="rooms",
         places=(*places.values(), *device_places.values()),
         reach_mm=100_000,
         nodes={node: station for station, node in enumerate(places)},
@@ -197,7 +210,11 @@ def _topology(power_domains: Mapping[str, tuple[NodeId, ...]]) -> Topology:
 
 
 def _program(
-    topology: Topology, routines: Sequence[RoutineProgram], settings: ProtocolSettings, seed: int
+    rooms: Rooms,
+    topology: Topology,
+    routines: Sequence[RoutineProgram],
+    settings: ProtocolSettings,
+    seed: int,
 ) -> Program:
     planned = [
         PlannedRoutine(id=routine.id, touches=tuple(sorted({*routine.commands, DeviceId("door")})))
@@ -208,14 +225,15 @@ def _program(
     clusters = tuple(
         Cluster(
             group=group,
-            devices=tuple(map(DeviceId, DEVICES[group])),
+            devices=tuple(map(DeviceId, rooms[group].devices)),
             routines=tuple(sorted(routine.id for routine in routines)) if group == KITCHEN else (),
         )
-        for group in (HALL, KITCHEN)
+        for group in sorted(rooms)
     )
     anchors = {routine.id: DeviceId("door") for routine in routines}
-    others = {group: nodes for group, nodes in plan.genesis.items() if group == "deployment"}
-    plan = msgspec.structs.replace(plan, clusters=clusters, anchors=anchors, genesis={**GENESIS, **others})
+    genesis = {group: room.nodes for group, room in rooms.items()}
+    genesis |= {group: nodes for group, nodes in plan.genesis.items() if group == "deployment"}
+    plan = msgspec.structs.replace(plan, clusters=clusters, anchors=anchors, genesis=genesis)
     return Program(
         plan=plan,
         devices={device: DeviceProgram(id=device, flight_ms=FLIGHT_MS) for device in topology.devices},
@@ -224,14 +242,14 @@ def _program(
     )
 
 
-def _specs(door_opens_ms: float | None) -> dict[DeviceId, DeviceSpec]:
+def _specs(rooms: Rooms, door_opens_ms: float | None) -> dict[DeviceId, DeviceSpec]:
     door: Source = Constant(False)
     if door_opens_ms is not None:
         door = Script(((0.0, False), (WARM_UP_MS + door_opens_ms, True)))
     sets = CommandSpec(sets="on", takes_ms=20.0)
     fade = CommandSpec(sets="on", takes_ms=FADE_MS)
     switch = DeviceSpec(sources={"on": Constant(False)}, commands={"set": sets, "fade": fade})
-    names = [DeviceId(device) for devices in DEVICES.values() for device in devices if device != "door"]
+    names = [DeviceId(device) for room in rooms.values() for device in room.devices if device != "door"]
     return {DeviceId("door"): DeviceSpec(sources={"open": door}), **dict.fromkeys(names, switch)}
 
 
@@ -241,6 +259,7 @@ class Stage:
     def __init__(
         self,
         *routines: RoutineProgram,
+        rooms: Rooms = ROOMS,
         settings: ProtocolSettings | None = None,
         door_opens_ms: float | None = None,
         power_domains: Mapping[str, tuple[NodeId, ...]] | None = None,
@@ -248,8 +267,8 @@ class Stage:
         journal: bool = False,
     ) -> None:
         self.settings = settings or CALM
-        self.topology = _topology(power_domains or {})
-        self.program = _program(self.topology, routines, self.settings, seed)
+        self.topology = _topology(rooms, power_domains or {})
+        self.program = _program(rooms, self.topology, routines, self.settings, seed)
         make_node = members(self.topology, MembershipSettings(), seed=seed, joined=True, program=self.program)
         self._cues: list[_Cue] = []
         radio = RadioSettings(hop_ms=HOP_MS, bandwidth_bytes_per_s=inf)
@@ -258,7 +277,7 @@ class Stage:
             lambda node: Actor(make_node(node), self, node),
             seed=seed,
             settings=WorldSettings(radio=radio, start_spread_ms=0.0, strict=self.settings.strict),
-            devices=_specs(door_opens_ms),
+            devices=_specs(rooms, door_opens_ms),
         )
         self.checks = Checks.attach(self.world, self.program)
         self.telling = Telling(lambda: self.world.now_ms, self._arrives)
@@ -346,9 +365,9 @@ class Stage:
         """In the instant of that effect, once its step is over."""
         self._cues.append(_Cue(wanted, deed, "after", 1))
 
-    def dies_after(self, wanted: Wanted, node: str) -> None:
-        """This node loses power right after that effect, before whatever else the step wanted."""
-        self._cues.append(_Cue(wanted, lambda: self.crash(node), "dies", 1))
+    def dies_after(self, wanted: Wanted, *nodes: str) -> None:
+        """These nodes lose power right after that effect, before whatever else the step wanted."""
+        self._cues.append(_Cue(wanted, lambda: self.crash(*nodes), "dies", 1))
 
     def dies_instead(self, wanted: Wanted, node: str, *, power: bool = True) -> None:
         """This node loses power (or its process ends) where it was about to do that."""
