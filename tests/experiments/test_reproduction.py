@@ -5,13 +5,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import distributed
 import msgspec
 import pyarrow.parquet
 import pytest
 import toy_experiment
+from typer.testing import CliRunner
 
+from comesh.cli.main import app
 from comesh.experiments import backends, catalogue, report
-from comesh.experiments.backends import Cluster, Processes
+from comesh.experiments.backends import Processes
 from comesh.experiments.campaign import Parameters, Scale
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
@@ -252,16 +255,21 @@ def test_processes_come_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_dask_cluster_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.undo()
-    real = catalogue.experiment("P1")
-    some = [case for case in real.campaign.cases(Scale.QUICK) if case["devices"] == 50]
+def test_the_command_on_a_dask_cluster_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers, each a process of its own: the same rows in the same order, and the same report."""
+    monkeypatch.undo()  # workers have the real experiments
+    here, there = tmp_path / "here", tmp_path / "there"
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
-        spread = list(Cluster(cluster.scheduler_address).outcomes("P1", code_of(real.campaign), some))
-    assert _rows(spread) == _rows(list(Processes(1).outcomes("P1", code_of(real.campaign), some)))
+        on_cluster = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--out", str(there)]
+        spread = CliRunner().invoke(app, ["reproduce", "P1", *on_cluster])
+    alone = CliRunner().invoke(app, ["reproduce", "P1", "--jobs", "1", "--out", str(here)])
+    assert (spread.exit_code, alone.exit_code) == (0, 0), spread.output + alone.output
+    table = Path("tables", "candidates.csv")
+    assert (there / table).read_text() == (here / table).read_text()
 
 
 def _rows(outcomes: list[Outcome]) -> dict[bytes, list[dict[str, object]]]:
