@@ -52,7 +52,9 @@ def evaluate(tree: Expression, values: Mapping[tuple[str, str], Value]) -> Value
             found = [evaluate(part, values) for part in (tree.item, *tree.items)]
             if None in found:
                 return None
-            return any(COMPARE["=="](*same_kind(found[0], other)) for other in found[1:])
+            if float in map(type, found):  # numbers of one list are of one kind
+                found = [float(value) for value in found]
+            return any(value == found[0] for value in found[1:])
         case Call():
             arguments = [evaluate(part, values) for part in tree.arguments]
             return None if None in arguments else call(tree.function, arguments)

@@ -194,6 +194,7 @@ readings = st.fixed_dictionaries(
 @given(clauses, readings)
 @example("0.0 / 0.0 == temp.c", {("temp", "c"): 0.0})
 @example("min(0.0 / 0.0, 1) < 2", {})
+@example("abs(-(1 - 9223372036854775807)) in [2.5, 9223372036854775807]", {})
 def test_compiled_and_reference_agree(
     source: str, values: dict[tuple[str, str], bool | int | float | str]
 ) -> None:
