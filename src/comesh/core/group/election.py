@@ -11,7 +11,8 @@ opens a new era. What it may have lost is reconciled afterwards (section 5).
 
 from comesh.core.group.config import UNBOUND_STORE
 from comesh.core.group.leadership import Leadership
-from comesh.core.group.replica import IDLE_LEASES, Replica
+from comesh.core.group.patience import IDLE_LEASES
+from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Answer, Ask, Claim, Promise, Pull, Refuse, State
 from comesh.core.stamps import NO_BALLOT, Ballot

@@ -402,19 +402,14 @@ class Leadership:
     def _lease_for_ms(self) -> float:
         return self._replica.lease_ms * (1 - self._replica.settings.drift)
 
-    def touch(self, step: Step, *, due_only: bool = False) -> None:
-        """Prove life, and ask for the lease: an update with what is new, or with nothing. due_only: to those
-        who heard nothing for long enough."""
-        replica = self._replica
-        if replica.role is Role.SYNCING:
+    def touch(self, rank: int, step: Step) -> None:
+        """Prove life, and ask for the lease: an update with what is new, or with nothing."""
+        if self._replica.role is Role.SYNCING:
             return
-        for rank in replica.peers:
-            if due_only and self._until_touch_ms(rank, step) > TOGETHER * replica.lease_ms:
-                continue
-            if rank in self._acked:
-                self._send_news(rank, step, also_empty=True)
-            else:
-                self._send_sync_to(rank, step)
+        if rank in self._acked:
+            self._send_news(rank, step, also_empty=True)
+        else:
+            self._send_sync_to(rank, step)
 
     def _until_touch_ms(self, rank: int, step: Step) -> float:
         """How long until a member that hears nothing else is to be touched."""
@@ -458,7 +453,9 @@ class Leadership:
             self.give_up(step)
             return
         self._choose_nearest(step)
-        self.touch(step, due_only=True)
+        for rank in replica.peers:
+            if self._until_touch_ms(rank, step) <= TOGETHER * replica.lease_ms:
+                self.touch(rank, step)
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:

@@ -20,6 +20,7 @@ from comesh.core.group.deadlines import Deadlines
 from comesh.core.group.host import Host
 from comesh.core.group.ledger import Ledger
 from comesh.core.group.letters import take_letters
+from comesh.core.group.patience import IDLE_LEASES, doubt, expect_leader
 from comesh.core.group.roles import WAYS, Role
 from comesh.core.group.serving import Serving
 from comesh.core.group.transfer import adopt, state_for
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 
 RECOVER_MS = 1000.0
 """Between two requests for the state after a power loss."""
-IDLE_LEASES, BUSY_LEASES = 2.5, 1.5
-"""A leader that was not heard for so many leases is suspected."""
 
 
 class Replica:
@@ -183,21 +182,18 @@ class Replica:
             self._ask_to_recover(step)
             self.deadlines.set("suspicion", IDLE_LEASES * self.lease_ms, step)
         elif restarted or self.rank != 0:
-            self.expect_leader(step)
+            expect_leader(self, step, heard=False)
         else:
             self.role = Role.INVITED
             self.host.open_first(self, step)
-
-    def expect_leader(self, step: Step) -> None:
-        """A leader was heard, or is due."""
-        leases = BUSY_LEASES if self.leader_busy else IDLE_LEASES
-        self.deadlines.set("suspicion", leases * self.lease_ms, step)
 
     def on_due(self, step: Step) -> None:
         for name in self.deadlines.due(step):
             match name:
                 case "suspicion":
                     self.suspect(step)
+                case "doubt":
+                    doubt(self, step)
                 case "recover":
                     self._ask_to_recover(step)
                 case _ if self.election is not None:
@@ -251,7 +247,7 @@ class Replica:
         if leadership is not None and leadership.serving is not None:
             self.host.close_serving(leadership.serving, step)
             self.tell("following", step)
-        self.expect_leader(step)
+        expect_leader(self, step, heard=False)
 
     def retire(self, successor: Config, step: Step) -> None:
         """A quorum of a newer config is installed: forget this one, and remember which is newer."""
@@ -338,7 +334,7 @@ class Replica:
         self.leader = rank
         self.not_whole_since_ms = None
         self.lease_ends_ms = step.now_ms + self.lease_ms * (1 + self.settings.drift)
-        self.expect_leader(step)
+        expect_leader(self, step, heard=True)
         self.send(rank, Acked(ballot, self.ledger.number, sent_ms), step)
 
     def _ask_for_all(self, rank: int, ballot: Ballot, step: Step) -> None:
@@ -438,7 +434,7 @@ class Replica:
         leads = self.leadership is not None
         would = not self.host.unable and not leads and self.lease_left_ms(rank, step) <= 0
         if self.leadership is not None:
-            self.leadership.touch(step)
+            self.leadership.touch(rank, step)
         able = would and self.whole
         leader = self.rank if leads else self.leader
         answer = Answer(ask.ballot, would, able, self.whole, None if would else leader, self.promised)
@@ -457,7 +453,7 @@ class Replica:
         if self.role in (Role.ASKING, Role.CLAIMING, Role.SYNCING, Role.SERVING, Role.HANDING_OFF):
             self.follow(step)
         self.persist_promise(claim.ballot, step)
-        self.expect_leader(step)
+        expect_leader(self, step, heard=False)
         ledger = self.ledger
         promise = Promise(claim.ballot, self.accepted, ledger.number, ledger.digest, self.whole, self.era)
         self.send(rank, promise, step)

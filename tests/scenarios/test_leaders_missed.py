@@ -1,0 +1,69 @@
+"""A leader that dies is missed soon, one that lives is left alone, and who wrote to a dead one hears of the
+next."""
+
+import pytest
+from staging import KITCHEN, Stage, lights, sends
+
+from comesh.core.effects import LeaderChanged, Observation
+from comesh.core.group_messages import Ask, Claim, Update
+from comesh.core.ids import GroupId, NodeId
+
+LEASE_MS = 1000.0
+
+
+class Watched:
+    """A stage, and what was said and led on it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.led: list[tuple[float, NodeId, GroupId]] = []
+        stage.world.observers.append(self._observe)
+
+    def _observe(self, _now_ms: float, node: NodeId, told: Observation) -> None:
+        if isinstance(told, LeaderChanged) and told.state == "serving":
+            self.led.append((self.stage.world.now_ms, node, told.group))
+
+    def times(self, kind: type, **which: str) -> list[float]:
+        """When messages of a kind are sent, from now on."""
+        found: list[float] = []
+        for _ in range(20):
+            self.stage.after(sends(kind, **which), lambda: found.append(self.stage.world.now_ms))
+        return found
+
+
+def _kitchen() -> Watched:
+    return Watched(Stage(lights("evening", "kettle")))
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.4, 0.7, 1.0])
+def test_an_idle_leader_that_dies_is_followed_within_two_leases(after_s: float) -> None:
+    watched = _kitchen()
+    stage = watched.stage
+    stage.run(seconds=after_s)
+    died_ms = stage.world.now_ms
+    stage.crash("n1")
+    stage.run(seconds=4.0)
+    served_ms, node, group = watched.led[0]
+    assert (node, group) == ("n2", KITCHEN)
+    assert served_ms - died_ms < 1.6 * LEASE_MS
+
+
+def test_a_leader_that_missed_one_touch_is_asked_and_left_alone() -> None:
+    watched = _kitchen()
+    stage = watched.stage
+    asked, others = watched.times(Ask, by="n2", to="n1"), watched.times(Ask, by="n2", to="n3")
+    touched, claims = watched.times(Update, by="n1", to="n3"), watched.times(Claim)
+    stage.lose(sends(Update, by="n1", to="n2", of=KITCHEN))
+    stage.run(seconds=4.0)
+    assert len(asked) == 1
+    assert not others, "no pre-vote"
+    assert not claims
+    assert not watched.led
+    assert 3 <= len(touched) <= 5, "only who asks is touched"
+
+
+def test_nobody_asks_a_leader_that_is_heard() -> None:
+    watched = _kitchen()
+    asked = watched.times(Ask)
+    watched.stage.run(seconds=10.0)
+    assert not asked
