@@ -2,13 +2,16 @@
 next."""
 
 import pytest
-from staging import KITCHEN, Stage, lights, sends
+from staging import HALL, HOP_MS, KITCHEN, Stage, lights, sends
 
 from comesh.core.effects import LeaderChanged, Observation
 from comesh.core.group_messages import Ask, Claim, Update
 from comesh.core.ids import GroupId, NodeId
+from comesh.core.work_messages import LockRequest, NotLeader
 
 LEASE_MS = 1000.0
+GOSSIP_MS = 200.0
+"""Until six nodes know."""
 
 
 class Watched:
@@ -67,3 +70,32 @@ def test_nobody_asks_a_leader_that_is_heard() -> None:
     asked = watched.times(Ask)
     watched.stage.run(seconds=10.0)
     assert not asked
+
+
+def _dies_when_asked_for_a_lock() -> Watched:
+    """The leader of the hall dies as the kitchen's asks it for the lamp."""
+    watched = Watched(Stage(lights("evening", "lamp")))
+    watched.stage.dies_after(sends(LockRequest, by="n1", to="n4"), "n4")
+    watched.stage.fire("evening")
+    return watched
+
+
+def test_who_wrote_to_a_dead_leader_hears_of_the_next_from_itself() -> None:
+    watched = _dies_when_asked_for_a_lock()
+    asked = watched.times(LockRequest, by="n1", to="n5")
+    watched.stage.run(seconds=4.0)
+    served_ms = next(at_ms for at_ms, node, group in watched.led if (node, group) == ("n5", HALL))
+    assert asked[0] - served_ms <= 2 * HOP_MS
+
+
+def test_else_from_the_directory_and_asks_at_once() -> None:
+    watched = Watched(Stage(lights("evening", "lamp")))
+    stage = watched.stage
+    stage.crash("n4")
+    stage.run(seconds=0.8)
+    stage.fire("evening")
+    asked = watched.times(LockRequest, by="n1", to="n5")
+    stage.lose(sends(NotLeader, by="n5", to="n1"))
+    stage.run(seconds=4.0)
+    served_ms = next(at_ms for at_ms, node, group in watched.led if (node, group) == ("n5", HALL))
+    assert asked[0] - served_ms < GOSSIP_MS

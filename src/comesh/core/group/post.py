@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
 from comesh.core.group.finder import Finder, Sent, is_quiet, listing_notice
-from comesh.core.group.serving import Mail
+from comesh.core.group.serving import Mail, Serving
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import RunRecord, Stage, run_key
-from comesh.core.stamps import Fence
+from comesh.core.stamps import OPENING, Fence
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     Applied,
@@ -194,6 +194,16 @@ class Post:
             quiet = is_quiet(len(newest.plan.nodes), periods, serving.ballot)
             notice = listing_notice(serving.config, serving.ballot, groups.own, quiet=quiet)
             groups.post_notice(*notice, step)
+            if serving.ballot != OPENING:
+                self._tell_leaders(serving, step)
+
+    def _tell_leaders(self, serving: Serving, step: Step) -> None:
+        """Who wrote to a leader that died need not wait until gossip says who was elected."""
+        groups = self._groups
+        listed = (self.finder.leader(group)[1] for group in groups.versions.newest.plan.genesis)
+        told = NotLeader(serving.group, groups.own, serving.fence)
+        for node in sorted({node for node in listed if node is not None} - {groups.own}):
+            self.post(Letter(None, None, None, serving.config.version, told), node, step)
 
     # -- silent groups -----------------------------------------------------------------------------------
 
@@ -206,7 +216,15 @@ class Post:
         """There are new notices."""
         self.look_for_document(step)
         for group in self.finder.silent_and_listed():
-            self._on_reached(group, step)
+            self._on_listed(group, step)
+
+    def _on_listed(self, group: GroupId, step: Step) -> None:
+        """Another leader is known than the one that was asked. If it was elected, the one before is dead and
+        does not say so: what it was asked is sent again now."""
+        listing = self.finder.listing(group)
+        self._on_reached(group, step)
+        if listing is not None and listing.ballot != OPENING:
+            self._on_not_leader(NotLeader(group, listing.leader, listing.fence), step)
 
     def _on_reached(self, group: GroupId, step: Step, resends: float = 1.0) -> None:
         """A group may be reached: if it was silent for so many resends, what waits for it is said again."""
