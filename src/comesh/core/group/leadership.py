@@ -423,10 +423,12 @@ class Leadership:
         after_ms = min((self._until_touch_ms(rank, step) for rank in peers), default=self._replica.lease_ms)
         self._replica.deadlines.set("touch", max(after_ms, LEAST_TOUCH_MS), step)
 
-    def is_silent(self, rank: int, step: Step) -> bool:
-        """It acknowledged nothing for so long that another should have its seat."""
-        heard_ms = self._heard_ms.get(rank, self._opened_ms)
-        return step.now_ms - heard_ms > self._replica.settings.silent_after_ms
+    def silent_ms(self, rank: int, step: Step) -> float:
+        """For how long it has acknowledged nothing."""
+        return step.now_ms - self._heard_ms.get(rank, self._opened_ms)
+
+    def was_heard(self, rank: int) -> bool:
+        return rank in self._heard_ms
 
     # -- time --------------------------------------------------------------------------------------------
 
@@ -484,8 +486,7 @@ class Leadership:
         replica.deadlines.set("resend", self._resend_ms, step)
 
     def _was_silent(self, rank: int, step: Step) -> bool:
-        heard_ms = self._heard_ms.get(rank, self._opened_ms)
-        return step.now_ms - heard_ms > SILENT_LEASES * self._replica.lease_ms
+        return self.silent_ms(rank, step) > SILENT_LEASES * self._replica.lease_ms
 
     def give_up(self, step: Step) -> None:
         replica = self._replica
