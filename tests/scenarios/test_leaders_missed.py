@@ -2,12 +2,14 @@
 next."""
 
 import pytest
-from staging import HALL, HOP_MS, KITCHEN, Stage, lights, sends
+from staging import HALL, HOP_MS, KITCHEN, Stage, lights, proposes, sends
 
-from comesh.core.effects import LeaderChanged, Observation
+from comesh.core.effects import Effect, LeaderChanged, Observation, Send
 from comesh.core.group_messages import Ask, Claim, Update
 from comesh.core.ids import GroupId, NodeId
-from comesh.core.work_messages import LockRequest, NotLeader
+from comesh.core.program import ProtocolSettings
+from comesh.core.records import HandoffRecord, Record
+from comesh.core.work_messages import Letter, LockRequest, NotLeader
 
 LEASE_MS = 1000.0
 GOSSIP_MS = 200.0
@@ -99,3 +101,28 @@ def test_else_from_the_directory_and_asks_at_once() -> None:
     stage.run(seconds=4.0)
     served_ms = next(at_ms for at_ms, node, group in watched.led if (node, group) == ("n5", HALL))
     assert asked[0] - served_ms < GOSSIP_MS
+
+
+def test_a_leader_that_hands_off_names_the_next() -> None:
+    stage = Stage(lights("evening", "kettle"), settings=ProtocolSettings(epoch_ms=60_000), seed=3)
+    heirs: list[NodeId] = []
+    named: list[NodeId | None] = []
+
+    def is_handoff(record: Record) -> bool:
+        if isinstance(record, HandoffRecord):
+            heirs.append(record.successor.nodes[0])
+        return isinstance(record, HandoffRecord)
+
+    def corrects(machine: str, effect: Effect) -> bool:
+        if machine == "n1" and isinstance(effect, Send) and effect.to == "n6":
+            body = effect.message.body if isinstance(effect.message, Letter) else None
+            if isinstance(body, NotLeader):
+                named.append(body.leader)
+        return False
+
+    stage.after(corrects, lambda: None)
+    stage.after(proposes(is_handoff, of=KITCHEN), lambda: stage.fire("evening", node="n6"))
+    stage.until_epoch_ends(KITCHEN)
+    stage.run(seconds=5.0)
+    assert heirs[0] != "n1"
+    assert named[0] == heirs[0]

@@ -19,7 +19,7 @@ from comesh.core.group.serving import Mail, Serving
 from comesh.core.group.versions import NOTICE
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
-from comesh.core.records import RunRecord, Stage, run_key
+from comesh.core.records import HandoffRecord, RunRecord, Stage, run_key
 from comesh.core.stamps import OPENING, Fence
 from comesh.core.step import Step
 from comesh.core.work_messages import (
@@ -157,13 +157,24 @@ class Post:
         if serving is None:
             about, leader = self.finder.leader(letter.to)
             if sender != groups.own:
-                correction = NotLeader(letter.to, None if leader == groups.own else leader, about)
+                leader = self._heir(letter.to) if leader == groups.own else leader
+                correction = NotLeader(letter.to, leader, about)
                 self.post(Letter(None, None, None, letter.version, correction), sender, step)
             return
         if letter.version > serving.config.version:
             groups.hurry(letter.to, step)
             return
         groups.hand_over(serving, letter, sender, step)
+
+    def _heir(self, group: GroupId) -> NodeId | None:
+        """Who is to lead a group that this node hands off, and likely does when a letter comes there."""
+        groups = self._groups
+        for replica in groups.replicas.values():
+            record = replica.ledger.records.get("handoff")
+            if replica.config.group == group and isinstance(record, HandoffRecord):
+                heir = record.successor.nodes[0]
+                return None if heir == groups.own else heir
+        return None
 
     def _on_hearsay(self, home: Home, fence: Fence, step: Step) -> None:
         """A request that was passed on says who leads the group that it came from, or led it once."""
