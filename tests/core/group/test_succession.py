@@ -1,11 +1,15 @@
-"""Who is replaced at once: silent members, where the next one would be one too many."""
+"""Who is replaced at once: silent members, where the next one would be one too many. And how long that waits
+for commands under way."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from comesh.core.events import Timer
 from comesh.core.group.config import Config, Seat
+from comesh.core.group.deadlines import Deadlines
+from comesh.core.group.handoff import LANDING_MS, Handoff
 from comesh.core.group.succession import View, next_config
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.program import ProtocolSettings
@@ -77,3 +81,22 @@ def test_where_f_is_one_a_restart_does_not_move_the_group(silent_ms: float) -> N
 
 def test_where_nobody_else_lives_the_config_stays() -> None:
     assert successor({0: LEASE_MS, 3: LEASE_MS}, never=(0, 3), living=NODES[:5]) is None
+
+
+@pytest.mark.parametrize(("silent_ms", "waits_ms"), [(0.0, LANDING_MS), (3.0 * LEASE_MS, LEASE_MS)])
+def test_how_long_a_handoff_waits_for_commands_under_way(silent_ms: float, waits_ms: float) -> None:
+    config = Config(GROUP, 1, 0, tuple(Seat(node, 7) for node in NODES[:5]), LEASE_MS, 1)
+    deadlines = Deadlines(Timer("group", "due", config.mark))
+    replica = SimpleNamespace(config=config, rank=1, lease_ms=LEASE_MS, deadlines=deadlines)
+    serving = SimpleNamespace(in_flight=True, holds_back=False)
+    leadership = SimpleNamespace(
+        ballot=ELECTED,
+        serving=serving,
+        silent_ms=lambda rank, _step: silent_ms if rank in (0, 3) else 0.0,
+        was_heard=lambda _rank: True,
+    )
+    handoff = Handoff(cast("Any", replica), cast("Any", leadership))
+    assert not handoff._landed(Step(1.0, 1.0))
+    assert serving.holds_back
+    assert not handoff._landed(Step(waits_ms, 1.0))
+    assert handoff._landed(Step(1.0 + waits_ms, 1.0))

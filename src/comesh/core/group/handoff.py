@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
+from comesh.core.group.patience import lost_members
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Installed, Invite, Ready, Retire, Start
 from comesh.core.ids import NodeId
@@ -189,15 +190,18 @@ class Handoff:
 
     def _landed(self, step: Step) -> bool:
         """No command is under way, or that was waited for long enough. The next leader could not tell what
-        came of one that must not be done twice."""
+        came of one that must not be done twice. Where members are lost, a lease is long enough: one that a
+        leader before had under way takes longer than the group may have."""
         serving = self._leadership.serving
         if serving is None or not serving.in_flight:
             return True
         if self._landing_ms is None:
             self._landing_ms = step.now_ms
             serving.holds_back = True
-        self._replica.deadlines.set("handoff", self._replica.lease_ms / LANDING_LOOKS, step)
-        return step.now_ms - self._landing_ms >= LANDING_MS
+        replica = self._replica
+        replica.deadlines.set("handoff", replica.lease_ms / LANDING_LOOKS, step)
+        hurries = lost_members(replica, self._leadership, step)
+        return step.now_ms - self._landing_ms >= (replica.lease_ms if hurries else LANDING_MS)
 
     def _is_enough(self) -> bool:
         """Ready before commit: f+1 of the new members have the base on disk."""

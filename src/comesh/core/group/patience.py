@@ -1,4 +1,4 @@
-"""How long a member waits for a leader that it does not hear.
+"""How long a member waits for a leader that it does not hear, and a leader for its members.
 
 Two touches in a row have to be lost before a leader is suspected for silence alone. But who missed one asks:
 a leader that lives answers an `Ask` with a touch, at once, and nothing else comes of it. From one that is
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Ask
-from comesh.core.stamps import Ballot
+from comesh.core.ids import NodeId
+from comesh.core.stamps import OPENING, Ballot
 from comesh.core.step import Step
 
 if TYPE_CHECKING:
+    from comesh.core.group.leadership import Leadership
     from comesh.core.group.replica import Replica
 
 IDLE_LEASES: Final = 2.5
@@ -46,3 +48,22 @@ def doubt(replica: "Replica", step: Step) -> None:
     wait_ms = max(DOUBT_ROUND_TRIPS * trip_ms, LEAST_DOUBT * replica.lease_ms)
     most_ms = (leases - DOUBT_LEASES) * replica.lease_ms
     replica.deadlines.set("suspicion", min(wait_ms, most_ms), step)
+
+
+def lost_members(replica: "Replica", leadership: "Leadership", step: Step) -> list[NodeId]:
+    """Who is silent, where the next one would be one too many: nobody waits until these are believed dead.
+    Not where f is 1: there every restart would move the group."""
+    config = replica.config
+    lost = [
+        seat.node
+        for rank, seat in enumerate(config.seats)
+        if rank != replica.rank and _is_lost(leadership, rank, config.lease_ms, step)
+    ]
+    return lost if len(lost) >= len(config.seats) - config.quorum > 1 else []
+
+
+def _is_lost(leadership: "Leadership", rank: int, lease_ms: float, step: Step) -> bool:
+    """It missed two touches, or has not acknowledged a leader that was elected a lease ago."""
+    if leadership.was_heard(rank):
+        return leadership.silent_ms(rank, step) > IDLE_LEASES * lease_ms
+    return leadership.ballot != OPENING and leadership.silent_ms(rank, step) >= lease_ms

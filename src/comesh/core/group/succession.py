@@ -13,12 +13,11 @@ from typing import NamedTuple
 from comesh.core.draws import mix64
 from comesh.core.group.config import UNBOUND_STORE, Config, unbound
 from comesh.core.group.leadership import Leadership
-from comesh.core.group.patience import IDLE_LEASES
+from comesh.core.group.patience import lost_members
 from comesh.core.group.replica import Replica
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.selection.hashing import id_hash
-from comesh.core.stamps import OPENING
 from comesh.core.step import Step
 
 
@@ -52,7 +51,7 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
     epoch_ms = newest.settings.epoch_ms
     crossed = not is_left and _is_epoch_over(replica, leadership, epoch_ms, step)
     adopts = newest.version > config.version
-    lost = _lost(replica, leadership, step)
+    lost = lost_members(replica, leadership, step)
     if not (crossed or adopts or replica.forced or lost or _is_short(replica, leadership, living, step)):
         return None
     epoch = config.epoch + crossed
@@ -104,25 +103,6 @@ def _is_short(replica: Replica, leadership: Leadership, living: Collection[NodeI
         waited_ms = replica.settings.replace_after_ms if unseated else 0.0
         leadership.short_since_ms = step.now_ms - waited_ms
     return step.now_ms - leadership.short_since_ms >= replica.settings.replace_after_ms
-
-
-def _lost(replica: Replica, leadership: Leadership, step: Step) -> list[NodeId]:
-    """Who is silent, where the next one would be one too many: nobody waits until these are believed dead.
-    Not where f is 1: there every restart would move the group."""
-    config = replica.config
-    lost = [
-        seat.node
-        for rank, seat in enumerate(config.seats)
-        if rank != replica.rank and _is_lost(leadership, rank, config.lease_ms, step)
-    ]
-    return lost if len(lost) >= len(config.seats) - config.quorum > 1 else []
-
-
-def _is_lost(leadership: Leadership, rank: int, lease_ms: float, step: Step) -> bool:
-    """It missed two touches, or has not acknowledged a leader that was elected a lease ago."""
-    if leadership.was_heard(rank):
-        return leadership.silent_ms(rank, step) > IDLE_LEASES * lease_ms
-    return leadership.ballot != OPENING and leadership.silent_ms(rank, step) >= lease_ms
 
 
 def _unseated(replica: Replica, living: Collection[NodeId], step: Step) -> list[NodeId]:
