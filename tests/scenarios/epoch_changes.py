@@ -75,8 +75,8 @@ def inheritance_2a() -> Stage:
 @scenario("inheritance-2b")
 def inheritance_2b() -> Stage:
     """Appendix A, lemma 1, case 2b: an epoch ends, and L_n fails before it has the state. Another new
-    member is elected, with the state that L_o gave to all of them."""
-    stage = _near_the_end("movie")
+    member is elected, with the state that L_o gave to all of them: `evening` has the lamp."""
+    stage = _near_the_end()
     stage.after(sends(Start, to=NEW), lambda: stage.crash(NEW))
     return _play(stage)
 
