@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from comesh.core.group.patience import DOUBT
 from comesh.core.group_messages import Acked, InConfig, Update
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, SelectionSettings
@@ -112,7 +113,7 @@ def fail_over(one: Mesh, group: GroupId, dead: NodeId) -> Failover | None:
         return None
     winner, serving_ms = served[0].node, served[0].at_ms
     spoken = [sent for sent in one.sent if sent.group == group and sent.at_ms <= serving_ms]
-    asks = [sent for sent in spoken if sent.kind == "Ask"]
+    asks = [sent for sent in spoken if sent.kind == "Ask" and sent.message.body != DOUBT]
     own_ask_ms = next(sent.at_ms for sent in asks if sent.by == winner)
     config = served[0].told.config
     living = [node for node in config.nodes if node != dead]

@@ -23,6 +23,7 @@ from comesh.core.group_messages import (
     State,
     Sync,
 )
+from comesh.core.stamps import NO_BALLOT
 from comesh.core.work_messages import (
     Command,
     CommandState,
@@ -52,6 +53,8 @@ def body_words(body: Body) -> str:
 
 def _of_elections(body: Body) -> str:
     match body:
+        case Ask(ballot=ballot) if ballot == NO_BALLOT:
+            return "Ask: do you lead?"
         case Ask() | Claim() | GiveUp():
             return f"{type(body).__name__} {body.ballot}"
         case Answer():

@@ -15,7 +15,7 @@ class _Body(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ask(_Body, frozen=True, tag=1):
-    """Would you promise me this ballot?"""
+    """Would you promise me this ballot? For none: do you lead?"""
 
     ballot: Ballot
 

@@ -1,9 +1,9 @@
 """How long a member waits for a leader that it does not hear, and a leader for its members.
 
-Two touches in a row have to be lost before a leader is suspected for silence alone. But who missed one asks:
-a leader that lives answers an `Ask` with a touch, at once, and nothing else comes of it. From one that is
-dead nothing comes, and it is suspected a whole touch sooner. When anybody may be promised anything is another
-matter: `Replica.suspect` waits for the end of the lease.
+Two touches in a row have to be lost before a leader is suspected for silence alone. But who missed one asks,
+with an `Ask` for no ballot: who leads answers with a touch, at once, and nothing else comes of it. From one
+that is dead nothing comes, and it is suspected a whole touch sooner. When anybody may be promised anything is
+another matter: `Replica.suspect` waits for the end of the lease.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from comesh.core.group.roles import Role
 from comesh.core.group_messages import Ask
 from comesh.core.ids import NodeId
-from comesh.core.stamps import OPENING, Ballot
+from comesh.core.stamps import NO_BALLOT, OPENING
 from comesh.core.step import Step
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ BUSY_LEASES: Final = 1.5
 DOUBT_LEASES: Final = 1.25
 """One that was not heard for so many is asked: everybody is touched once per lease."""
 DOUBT_ROUND_TRIPS: Final = 2.0
+DOUBT: Final = Ask(NO_BALLOT)
+"""Whether it leads still, of who wants nothing itself."""
 LEAST_DOUBT: Final = 0.1
 """Of a lease: an answer may take as long, however near the leader is."""
 
@@ -42,7 +44,7 @@ def doubt(replica: "Replica", step: Step) -> None:
     """It missed a touch: it is asked, and suspected if it says nothing."""
     if replica.role is not Role.FOLLOWER or replica.leader is None:
         return
-    replica.send(replica.leader, Ask(Ballot(replica.promised.round + 1, replica.rank)), step)
+    replica.send(replica.leader, DOUBT, step)
     trip_ms = replica.host.round_trip_ms(replica.config.seats[replica.leader].node)
     leases = BUSY_LEASES if replica.leader_busy else IDLE_LEASES
     wait_ms = max(DOUBT_ROUND_TRIPS * trip_ms, LEAST_DOUBT * replica.lease_ms)

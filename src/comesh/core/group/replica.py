@@ -20,7 +20,7 @@ from comesh.core.group.deadlines import Deadlines
 from comesh.core.group.host import Host
 from comesh.core.group.ledger import Ledger
 from comesh.core.group.letters import take_letters
-from comesh.core.group.patience import IDLE_LEASES, doubt, expect_leader
+from comesh.core.group.patience import DOUBT, IDLE_LEASES, doubt, expect_leader
 from comesh.core.group.roles import WAYS, Role
 from comesh.core.group.serving import Serving
 from comesh.core.group.transfer import adopt, state_for
@@ -432,9 +432,11 @@ class Replica:
 
     def _on_ask(self, rank: int, ask: Ask, step: Step) -> None:
         leads = self.leadership is not None
-        would = not self.host.unable and not leads and self.lease_left_ms(rank, step) <= 0
         if self.leadership is not None:
             self.leadership.touch(rank, step)
+        if ask == DOUBT:
+            return  # who does not lead says nothing, and is missed
+        would = not self.host.unable and not leads and self.lease_left_ms(rank, step) <= 0
         able = would and self.whole
         leader = self.rank if leads else self.leader
         answer = Answer(ask.ballot, would, able, self.whole, None if would else leader, self.promised)

@@ -25,7 +25,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.messages import Message
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import HandoffRecord
-from comesh.core.stamps import Ballot
+from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.core.strategies import Strategy
 from comesh.experiments.measures.leading import Change, handoffs
 from comesh.experiments.measures.mesh import FOR_EVER_MS, Mesh, by_hand, switches
@@ -73,7 +73,7 @@ class Elections:
             return
         place = (message.group, message.number)
         match message.body:
-            case Ask():
+            case Ask(ballot=ballot) if ballot != NO_BALLOT:  # else it only doubts its leader
                 self._asked_ms.setdefault(place, {}).setdefault(by, now_ms)
             case Claim(ballot=ballot):
                 self._claimed_ms.setdefault((*place, by, ballot), now_ms)
