@@ -23,12 +23,14 @@ def take_letters(replica: "Replica", rank: int, update: Lettered, step: Step) ->
         return
     # Not what came after it: the leader sends entries without letters before it writes them.
     number = update.first + len(update.entries) - 1
-    entries = replica.ledger.since(replica.committed)
-    if entries and number > replica.committed:
+    if number > replica.committed:
+        entries = replica.ledger.since(replica.committed)
+        if entries is None:
+            return  # it was given the whole state since, and cannot tell what it knows to be committed
         config, first = replica.config, replica.committed + 1
         known = entries[: number - replica.committed]
         step.observe(CommitKnown(config.group, config, update.ballot, first, known))
-    replica.committed = max(replica.committed, number)
+        replica.committed = number
     for letter in update.letters:
         replica.host.deliver_early(replica.config.seats[rank].node, letter, step)
 
