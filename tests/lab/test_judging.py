@@ -164,12 +164,14 @@ def test_a_second_leader_of_a_ballot_is_found(changed: Sound) -> None:
     other = next(one for one in served[-1].config.nodes if one != node)
 
     def claims_too(lines: list[Line]) -> list[Line]:
+        """At the end of all: the other one leads by then."""
         last = next(line for line in reversed(lines) if isinstance(line.what, Told))
-        return [*lines, Line(last.at_us, last.who, told(served[-1]))]
+        return [*lines, Line(BASE_US + int(SECONDS * 1e6), last.who, told(served[-1]))]
 
     rewrite(changed[0] / f"{other}.rec", claims_too)
     verdict = verdict_of(changed)
     assert Promise.ONE_HISTORY in promises(verdict)
+    assert f"{other} leads with ballot {served[-1].ballot}" in str(verdict)
     assert f"as did {node}" in str(verdict)
 
 
