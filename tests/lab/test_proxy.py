@@ -69,9 +69,14 @@ class Mesh:
         transport.sendto(data, self.addresses[sender][receiver])
 
     async def settles(self, sender: str, receiver: str, datagrams: int) -> None:
-        """The proxy has taken so many of this pair, and what it passed on was heard."""
+        """The proxy has taken so many of this pair and holds none of them, and what it passed on was heard."""
         count = self.proxy.counts[sender, receiver]
-        while count.datagrams < datagrams or len(self.ears[receiver].heard) < count.delivered:
+
+        def held() -> int:
+            taken = count.datagrams + count.duplicated
+            return taken - count.lost - count.cut - count.overflowed - count.delivered
+
+        while count.datagrams < datagrams or held() or len(self.ears[receiver].heard) < count.delivered:
             await asyncio.sleep(0)
 
 
