@@ -240,3 +240,16 @@ def test_examples_become_programs(path: object) -> None:
             fit = program.devices[step.device].fit
             assert fit is not None
             assert step.expects is None or fit(step.expects) == step.expects
+
+
+def test_groups_that_share_a_routine_exchange_letters() -> None:
+    program = load_program(next(path for path in EXAMPLES if path.stem == "office").read_text(), 1)
+    for routine, spec in program.routines.items():
+        read = {device for device, readers in program.watchers.items() if routine in readers}
+        devices = (spec.commands | read) & program.devices.keys()
+        groups = {program.group_of_device[device] for device in devices} | {program.group_of_routine[routine]}
+        for group in groups:
+            assert groups - {group} <= set(program.correspondents.get(group, ()))
+    assert all(group not in others for group, others in program.correspondents.items())
+    assert len(program.correspondents) > 1
+    assert DEPLOYMENT not in program.correspondents

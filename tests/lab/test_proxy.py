@@ -69,7 +69,7 @@ class Mesh:
         transport.sendto(data, self.addresses[sender][receiver])
 
     async def settles(self, sender: str, receiver: str, datagrams: int) -> None:
-        """The proxy has taken so many of this pair and holds none of them, and what it passed on was heard."""
+        """The proxy has taken so many of this pair and holds none of them, and what it passed on is heard."""
         count = self.proxy.counts[sender, receiver]
 
         def held() -> int:

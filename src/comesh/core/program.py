@@ -216,6 +216,22 @@ class Program:
         return self._clusters.get(group, ((), ()))[1]
 
     @cached_property
+    def correspondents(self) -> dict[GroupId, tuple[GroupId, ...]]:
+        """The groups that each group exchanges letters with: one has a routine that touches the other's
+        devices, or a routine of a third touches those of both."""
+        touched = {routine: {group} for routine, group in self.group_of_routine.items()}
+        for by_device in (self.watchers, self.listeners, self.users):
+            for device, routines in by_device.items():
+                if device in self.group_of_device:  # and not the time of day
+                    for routine in routines:
+                        touched[routine].add(self.group_of_device[device])
+        found: dict[GroupId, set[GroupId]] = {}
+        for groups in touched.values():
+            for group in groups:
+                found.setdefault(group, set()).update(groups - {group})
+        return {group: tuple(sorted(others)) for group, others in found.items()}
+
+    @cached_property
     def _clusters(self) -> dict[GroupId, tuple[tuple[DeviceId, ...], tuple[RoutineId, ...]]]:
         return {cluster.group: (cluster.devices, cluster.routines) for cluster in self.plan.clusters}
 

@@ -24,8 +24,9 @@ ELECTED = Ballot(1, 1)
 
 
 def _first(many: int, alive: list[NodeId]) -> tuple[NodeId, ...]:
-    """As the selector does: others only for the places that those alive cannot fill."""
-    return tuple([*alive, *(node for node in NODES if node not in alive)][:many])
+    """As the selector does: a smaller odd config where not enough live."""
+    size = min(many, len(alive))
+    return tuple(alive[: size - 1 + size % 2])
 
 
 def successor(
@@ -68,6 +69,15 @@ def test_f_members_that_missed_two_touches_are_replaced() -> None:
 
 def test_fewer_are_waited_for() -> None:
     assert successor({0: 5 * LEASE_MS}, never=(0,)) is None
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_who_hears_fewer_than_a_quorum_is_cut_off_itself_and_replaces_nobody(heard: bool) -> None:
+    """As when a switch starts anew: all leaders hear nobody for some seconds."""
+    silent = dict.fromkeys((0, 2, 3, 4), 3 * LEASE_MS)
+    for many in (3, 4):
+        some = dict(list(silent.items())[:many])
+        assert successor(some, never=() if heard else tuple(some)) is None
 
 
 def test_the_first_leader_waits_for_members_that_start_later() -> None:

@@ -16,11 +16,12 @@ from comesh.core.group import letters
 from comesh.core.group.deadlines import ROUNDING_MS
 from comesh.core.group.handoff import Handoff
 from comesh.core.group.nearest import Nearest
+from comesh.core.group.patience import SILENT_LEASES, lack_sync
 from comesh.core.group.replica import Replica
 from comesh.core.group.roles import Role
 from comesh.core.group.serving import Mail, Serving
 from comesh.core.group.transfer import state_for
-from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Lettered, Ready, Sync, Update
+from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Lettered, Ready, Recover, Sync, Update
 from comesh.core.ids import NodeId
 from comesh.core.records import Entry, GroupRecord, HandoffRecord, SaidEntry
 from comesh.core.stamps import OPENING, Ballot, Era
@@ -35,8 +36,6 @@ LEAST_TOUCH_MS = 1.0
 """No touch in the instant of the one before."""
 SPREADS = 10
 """Members that are not needed for a commit hear of it at most so many times per lease."""
-SILENT_LEASES = 1.5
-"""Who acknowledged nothing for so long is not waited for."""
 MOST_IN_FLIGHT = 4
 """Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
 together: a busy group needs fewer messages for each entry, not more time."""
@@ -151,6 +150,8 @@ class Leadership:
         self.serving = replica.host.open_serving(replica, step)
         self._renew_lease(step)
         replica.deadlines.clear("resend", "giveup")
+        if lack_sync(replica, self, step):
+            self._schedule_resend(step)
         replica.tell("serving", step)
         self._schedule_touch(step)
         self.handoff.watch(step)
@@ -234,8 +235,9 @@ class Leadership:
 
     def _with_letters(self, rank: int, update: Update) -> Update:
         """With the letters to that member that wait for entries which it then has. Who gets one counts all
-        that comes with it as committed: so there is none with an entry that is not written yet."""
-        if self._unwritten:
+        that comes with it as committed: so there is none with an entry that is not written yet. And none
+        while it has a state instead of entries that are not committed: it could not tell of those."""
+        if self._unwritten or self.committed < self._sent_again.get(rank, 0):
             return update
         mails = [mail for mail in self._letters.pop(rank, ()) if not mail.posted]
         if not mails:
@@ -314,7 +316,7 @@ class Leadership:
                     self._nearest.sample(rank, step.now_ms - said_ms)
                 self._on_acked(rank, body.number, self._opened_ms + body.sent_ms, step)
             case Gap() if body.ballot == self.ballot:
-                self._on_gap(rank, body, step)
+                self.give_state(rank, body, step)
             case Installed() if self.ballot == OPENING and body.successor == self._replica.mark:
                 self._on_acked(rank, body.number, float("-inf"), step)
             case _:
@@ -338,10 +340,10 @@ class Leadership:
         acked = self._acked
         self._nearest.choose([r for r in peers if acked.get(r, -1) < number or self._was_silent(r, step)])
 
-    def _on_gap(self, rank: int, gap: Gap, step: Step) -> None:
+    def give_state(self, rank: int, asked: Gap | Recover, step: Step) -> None:
         replica = self._replica
         self._sent_again[rank] = replica.ledger.number
-        replica.send(rank, state_for(replica, gap, self.ballot, step), step)
+        replica.send(rank, state_for(replica, asked, self.ballot, step), step)
 
     def _count(self, step: Step) -> None:
         """The number that f+1 members have, this one included."""
@@ -367,7 +369,8 @@ class Leadership:
             digest = replica.ledger.digest if one == replica.ledger.number else -1
             step.observe(Committed(replica.config.group, replica.config, self.ballot, one, entry, digest))
         if number == replica.ledger.number:
-            replica.deadlines.clear("resend")
+            if not lack_sync(replica, self, step):
+                replica.deadlines.clear("resend")
             replica.deadlines.clear("giveup")
         else:
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
@@ -404,9 +407,7 @@ class Leadership:
 
     def touch(self, rank: int, step: Step) -> None:
         """Prove life, and ask for the lease: an update with what is new, or with nothing."""
-        if self._replica.role is Role.SYNCING:
-            return
-        if rank in self._acked:
+        if rank in self._acked and self._replica.role is not Role.SYNCING:
             self._send_news(rank, step, also_empty=True)
         else:
             self._send_sync_to(rank, step)
@@ -472,6 +473,10 @@ class Leadership:
         if replica.role is Role.SYNCING:
             self._send_sync(step)
         else:
+            for rank in lack_sync(replica, self, step):
+                self._send_sync_to(rank, step)
+            if self.committed == ledger.number and not lack_sync(replica, self, step):
+                return
             for rank in replica.peers:
                 have = self._acked.get(rank)
                 if have is None or have >= ledger.number or self._was_silent(rank, step):

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 IDLE_LEASES: Final = 2.5
 BUSY_LEASES: Final = 1.5
 """A leader that was not heard for so many leases is suspected."""
+SILENT_LEASES: Final = 1.5
+"""Who acknowledged nothing for so long is not waited for."""
 DOUBT_LEASES: Final = 1.25
 """One that was not heard for so many is asked: everybody is touched once per lease."""
 DOUBT_ROUND_TRIPS: Final = 2.0
 DOUBT: Final = Ask(NO_BALLOT)
 """Whether it leads still, of who wants nothing itself."""
-LEAST_DOUBT: Final = 0.1
-"""Of a lease: an answer may take as long, however near the leader is."""
+LEAST_DOUBT: Final = 0.25
+"""Of a lease: an answer may take as long, however near the leader is. One that stands still is not suspected
+sooner for it than a busy one is."""
 
 
 def expect_leader(replica: "Replica", step: Step, *, heard: bool) -> None:
@@ -54,14 +57,15 @@ def doubt(replica: "Replica", step: Step) -> None:
 
 def lost_members(replica: "Replica", leadership: "Leadership", step: Step) -> list[NodeId]:
     """Who is silent, where the next one would be one too many: nobody waits until these are believed dead.
-    Not where f is 1: there every restart would move the group."""
+    Not where f is 1: there every restart would move the group. Nor where more are silent: who hears so few
+    is cut off itself."""
     config = replica.config
     lost = [
         seat.node
         for rank, seat in enumerate(config.seats)
         if rank != replica.rank and _is_lost(leadership, rank, config.lease_ms, step)
     ]
-    return lost if len(lost) >= len(config.seats) - config.quorum > 1 else []
+    return lost if len(lost) == len(config.seats) - config.quorum > 1 else []
 
 
 def _is_lost(leadership: "Leadership", rank: int, lease_ms: float, step: Step) -> bool:
@@ -69,3 +73,16 @@ def _is_lost(leadership: "Leadership", rank: int, lease_ms: float, step: Step) -
     if leadership.was_heard(rank):
         return leadership.silent_ms(rank, step) > IDLE_LEASES * lease_ms
     return leadership.ballot != OPENING and leadership.silent_ms(rank, step) >= lease_ms
+
+
+def lack_sync(replica: "Replica", leadership: "Leadership", step: Step) -> list[int]:
+    """Ranks that have not acknowledged that this member was elected: they are told until they are silent.
+    Of a first leader Start tells."""
+    if leadership.ballot == OPENING:
+        return []
+    most_ms = SILENT_LEASES * replica.lease_ms
+    return [
+        rank
+        for rank in replica.peers
+        if not leadership.was_heard(rank) and leadership.silent_ms(rank, step) <= most_ms
+    ]

@@ -209,11 +209,12 @@ class Post:
                 self._tell_leaders(serving, step)
 
     def _tell_leaders(self, serving: Serving, step: Step) -> None:
-        """Who wrote to a leader that died need not wait until gossip says who was elected."""
+        """Who may have written to a leader that died need not wait until gossip says who was elected."""
         groups = self._groups
-        listed = (self.finder.leader(group)[1] for group in groups.versions.newest.plan.genesis)
+        correspondents = groups.versions.newest.correspondents.get(serving.group, ())
+        leaders = {self.finder.leader(group)[1] for group in correspondents} - {groups.own, None}
         told = NotLeader(serving.group, groups.own, serving.fence)
-        for node in sorted({node for node in listed if node is not None} - {groups.own}):
+        for node in sorted(node for node in leaders if node is not None and not groups.is_dead(node)):
             self.post(Letter(None, None, None, serving.config.version, told), node, step)
 
     # -- silent groups -----------------------------------------------------------------------------------

@@ -489,8 +489,7 @@ class Replica:
             # Also while it syncs: what f+1 promised to follow holds whatever this member acknowledged, and
             # after an outage nobody else could make it whole.
             if leadership.ballot >= recover.promised:
-                body = state_for(self, recover, leadership.ballot, step)
-                self.send(rank, body, step)
+                leadership.give_state(rank, recover, step)
             else:
                 self.follow(step)
                 self.suspect(step)

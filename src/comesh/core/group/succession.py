@@ -52,7 +52,8 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
     crossed = not is_left and _is_epoch_over(replica, leadership, epoch_ms, step)
     adopts = newest.version > config.version
     lost = lost_members(replica, leadership, step)
-    if not (crossed or adopts or replica.forced or lost or _is_short(replica, leadership, living, step)):
+    wanted = crossed or adopts or replica.forced or _is_short(replica, leadership, living, step)
+    if not wanted and not lost:
         return None
     epoch = config.epoch + crossed
     alive = [node for node in living if node not in left_out and node not in lost]
@@ -62,6 +63,8 @@ def next_config(replica: Replica, view: View, left_out: frozenset[NodeId], step:
     same = set(members) == set(config.nodes) and not _unseated(replica, living, step)
     if same and not (crossed or adopts or replica.forced):
         return None
+    if not wanted and len(members) < len(config.seats):
+        return None  # nobody is there to take the places of the lost
     return Config(
         group=group,
         number=config.number + 1,
