@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from comesh.core.effects import LeaderChanged, Observation
 from comesh.core.group.config import Config
-from comesh.core.group_messages import Ask, Claim, InConfig, Sync, Update
+from comesh.core.group_messages import Ask, Claim, InConfig, Update
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.messages import Message
 from comesh.core.plan import DEPLOYMENT
@@ -77,8 +77,8 @@ class Elections:
                 self._asked_ms.setdefault(place, {}).setdefault(by, now_ms)
             case Claim(ballot=ballot):
                 self._claimed_ms.setdefault((*place, by, ballot), now_ms)
-            case Update() | Sync() if place in self._asked_ms:
-                # Somebody leads: who asked before will ask anew if that one falls, too.
+            case Update() if place in self._asked_ms:
+                # Somebody leads, and does not only try to: who asked before will ask anew if that one falls.
                 self._asked_ms[place].pop(to, None)
             case _:
                 pass
