@@ -1,4 +1,4 @@
-"""Which elections experiments see in a mesh: those of candidates that came to serve, from their first Ask on."""
+"""Which elections experiments see: those of candidates that came to serve, from their first Ask on."""
 
 from types import SimpleNamespace
 from typing import Any, cast
