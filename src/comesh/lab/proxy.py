@@ -19,6 +19,7 @@ Which datagrams a link harms is drawn from the seed, for each ordered pair by it
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import SystemRandom
@@ -38,6 +39,9 @@ BUFFER_BYTES: Final = 1 << 20
 MOST_DATAGRAM: Final = 65_535
 FIRST_PORT: Final = 20_000
 LAST_PORT: Final = 32_000
+OWN_PORTS: Final = 500
+"""Of these a process draws from so many, by its number: two that look at the same time, and begin to listen a
+second later, hardly take each other's."""
 MOST_TRIES: Final = 1000
 
 Address = tuple[str, int]
@@ -91,12 +95,13 @@ class Count(msgspec.Struct):
 def free_addresses(names: Iterable[str], host: str = "127.0.0.1") -> dict[str, Address]:
     """A free UDP address for each name."""
     drawn = SystemRandom()
+    first = FIRST_PORT + os.getpid() % ((LAST_PORT - FIRST_PORT) // OWN_PORTS) * OWN_PORTS
     found: dict[str, Address] = {}
     taken: list[socket.socket] = []
     try:
         for name in names:
             for _ in range(MOST_TRIES):
-                port = drawn.randrange(FIRST_PORT, LAST_PORT)
+                port = drawn.randrange(first, first + OWN_PORTS)
                 one = socket.socket(_family(host), socket.SOCK_DGRAM)
                 taken.append(one)
                 try:
