@@ -87,7 +87,7 @@ class Groups:
         self.store = self._seating.store = event.store
         self._initialised = event.initialised
         image = event.journal or Image()
-        self._load(image)
+        self._load(image, step)
         self.restore(image, step)
         self._follow_roster(step)
         self._begin_anew(image, step)
@@ -103,11 +103,14 @@ class Groups:
             before = tuple(group for group, first in newest.first_versions.items() if first < since)
             self._take_rights(newest, before, step)
 
-    def _load(self, image: Image) -> None:
-        """Take the deployment versions that the journal holds."""
+    def _load(self, image: Image, step: Step) -> None:
+        """Take the deployment versions that the journal holds, one by one: who came with one of them and left
+        with a later one may still have a seat, as this node may."""
         for version, text in sorted(image.documents.items()):
             if version == self.versions.newest.version + 1:
-                self.versions.add(self.versions.compile(text, version))
+                program = self.versions.compile(text, version)
+                self.versions.add(program)
+                self.membership.stay(program.roster, step)
 
     def restore(self, image: Image, step: Step) -> None:
         """Go on from what the journal holds, as after any restart."""
@@ -146,9 +149,8 @@ class Groups:
 
     def _follow_roster(self, step: Step) -> None:
         """Go by the nodes of the newest version; one that it has no more stays as long as it has a seat."""
-        roster = self.versions.newest.roster
-        if self.own in roster.index or not self.replicas:
-            self.membership.adopt(roster, step)
+        follow = self.membership.stay if self.replicas else self.membership.adopt
+        follow(self.versions.newest.roster, step)
 
     def hurry(self, group: GroupId, step: Step) -> None:
         """Somebody is at a newer deployment version than a group that this node serves."""

@@ -223,6 +223,12 @@ class Medley:
         if len(roster) == 1:
             self._become_joined(step)
 
+    def stay(self, roster: Roster, step: Step) -> None:
+        """As adopt, but this node goes on if the version has it no more: it hears the nodes that do."""
+        if self._own not in roster.index:
+            roster = Roster((*roster.nodes, self._roster.nodes[self._number]))
+        self.adopt(roster, step)
+
     def _leave(self, why: str, step: Step) -> None:
         if self._leaving:
             return
