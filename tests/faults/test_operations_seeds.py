@@ -22,6 +22,8 @@ ONCE_BROKEN = {
     20036: "the end of a command by hand went with a reported loss, and counted as one that was not lost",
     41061: "a device that was removed and added again repeated an event, which was taken twice",
     41066: "who was removed handed an old config off for ever, to members that were gone, and nobody told it",
+    66166: "who was removed and restarted heard no newer nodes, and the member that needed it was alone",
+    66219: "a seat without a state counted as a disk that has it, and the last one was revoked",
 }
 
 

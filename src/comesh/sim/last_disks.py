@@ -1,12 +1,14 @@
 """Disks that must not be lost for good: the last ones that have the newest state of a group.
 
 With such a disk the group is gone, and no protocol and no operator brings it back. It can be any member's:
-where a config began without its third member, two disks are all that there is of it.
+where a config began without its third member, two disks are all that there is of it. A seat that was given by
+another member's word alone has no state.
 """
 
 from collections.abc import Iterable
 
 from comesh.core.ids import GroupId
+from comesh.core.stamps import NO_BALLOT
 from comesh.sim.machine import Machine
 
 
@@ -24,6 +26,6 @@ def _installed(machine: Machine) -> dict[GroupId, int]:
     """By group, the number of the newest config whose state is on the disk."""
     found: dict[GroupId, int] = {}
     for kept in machine.disk.image().configs.values():
-        if kept.installed:
+        if kept.installed and kept.accepted != NO_BALLOT:
             found[kept.config.group] = max(kept.config.number, found.get(kept.config.group, 0))
     return found

@@ -216,6 +216,27 @@ def test_a_removed_node_says_so_and_stops() -> None:
     assert {node for _, node in mesh.changes(victim, "left")} == set(mesh.ids), "those who had not heard"
 
 
+def test_who_is_removed_and_has_a_seat_hears_the_nodes_of_the_newer_version() -> None:
+    made = medley("b", "m", "z")
+    step = Step(2000.0, 2000.0)
+    made.stay(named("b", "y"), step)
+    made.stay(named("x", "y"), step)
+    assert not [effect for effect in step.effects if isinstance(effect, Send)], "it does not say that it leaves"
+    for known in ("x", "y"):
+        assert refusals(hear(made, known, Ping(1, Rumours()), 3000.0)) == []
+    assert made.living == ("m", "x", "y")
+    assert made.is_former(NodeId("b")), "of the version before"
+    assert made.is_former(NodeId("z"))
+
+
+def test_who_was_removed_and_is_named_again_is_named_once() -> None:
+    made = medley("b", "m", "z")
+    step = Step(2000.0, 2000.0)
+    made.stay(named("b", "z"), step)
+    made.stay(named("b", "m", "x"), step)
+    assert made.living == ("b", "m", "x")
+
+
 def test_the_removed_are_not_complained_about_for_a_while() -> None:
     made = medley("b", "m", "z")
     adopt(made, "m", "z")
