@@ -221,7 +221,7 @@ def test_who_is_removed_and_has_a_seat_hears_the_nodes_of_the_newer_version() ->
     step = Step(2000.0, 2000.0)
     made.stay(named("b", "y"), step)
     made.stay(named("x", "y"), step)
-    assert not [effect for effect in step.effects if isinstance(effect, Send)], "it does not say that it leaves"
+    assert not [effect for effect in step.effects if isinstance(effect, Send)], "it stays"
     for known in ("x", "y"):
         assert refusals(hear(made, known, Ping(1, Rumours()), 3000.0)) == []
     assert made.living == ("m", "x", "y")

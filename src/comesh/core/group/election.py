@@ -156,7 +156,8 @@ class Election:
         """The promises to choose among; None: there are not enough of them.
 
         f+1 whole members meet every f+1 that acknowledged something. Members that are not whole meet nobody
-        for sure, so a lossy election waits for everybody that lives: one may have what others lost.
+        for sure, so a lossy election waits for everybody that may live, removed from the deployment or not:
+        one may have what others lost.
         """
         replica = self._replica
         whole = {rank: one for rank, one in self._promises.items() if self._counts(one)}
@@ -177,7 +178,7 @@ class Election:
         return all(
             rank in self._promises
             or rank in self._lost
-            or replica.host.is_dead(replica.config.seats[rank].node)
+            or not replica.host.may_live(replica.config.seats[rank].node)
             for rank in replica.peers
         )
 

@@ -385,6 +385,9 @@ class Groups:
     def is_dead(self, node: NodeId) -> bool:
         return self.membership.is_dead(node)
 
+    def may_live(self, node: NodeId) -> bool:
+        return self.membership.is_former(node) or not self.membership.is_dead(node)
+
     def open_serving(self, replica: Replica, step: Step) -> Serving:
         assert replica.leadership is not None
         config = replica.config

@@ -33,7 +33,11 @@ class Host(Protocol):
 
     def round_trip_ms(self, node: NodeId) -> float: ...
 
-    def is_dead(self, node: NodeId) -> bool: ...
+    def is_dead(self, node: NodeId) -> bool:
+        """Believed dead or away, or removed from the deployment: not to be counted on."""
+
+    def may_live(self, node: NodeId) -> bool:
+        """Not believed dead. Who was removed runs on as long as it has a seat, and is believed nothing of."""
 
     def open_serving(self, replica: "Replica", step: Step) -> Serving: ...
 

@@ -12,11 +12,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from comesh.core.group_messages import Acked, InConfig, Update
+from comesh.core.group_messages import Acked, Ask, InConfig, Update
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import Appended, JournalRecord
 from comesh.core.messages import Message
-from comesh.core.stamps import RunId
+from comesh.core.stamps import NO_BALLOT, RunId
 from comesh.core.work_messages import Letter
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
@@ -33,8 +33,10 @@ DOWN_S = 2.0
 MEMBERSHIP: Final = "membership"
 TOUCH: Final = "touch"
 TOUCH_ANSWERED: Final = "touch answered"
+DOUBT: Final = "doubt"
 PURPOSES: Final = {
     "leases": (TOUCH, TOUCH_ANSWERED),
+    "leaders doubted": (DOUBT,),
     "commits": ("Update", "Lettered", "Acked", "Gap", "State"),
     "pre-vote": ("Ask", "Answer"),
     "claims": ("Claim", "Promise", "Refuse", "Sync", "Pull", "GiveUp", "Recover"),
@@ -106,6 +108,8 @@ class Tally:
         if isinstance(body, Update) and not body.entries:
             self._touches.add((message.group, message.number, to, body.sent_ms))
             return TOUCH
+        if isinstance(body, Ask) and body.ballot == NO_BALLOT:
+            return DOUBT
         if isinstance(body, Acked):
             touch = (message.group, message.number, by, body.sent_ms)
             if touch in self._touches:
