@@ -123,7 +123,7 @@ WHY = {
         "each of the journal entries."
     ),
     "estimated timeouts": (
-        "They decide when a device that does not answer counts as suspect. Here all answer: nothing differs."
+        "They decide when a device that does not answer counts as suspect. Here all devices answer."
     ),
 }
 

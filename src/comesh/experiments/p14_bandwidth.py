@@ -112,9 +112,12 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
 
 def _busiest_node(name: str, mesh: Table, central: Table) -> Comparison:
     """Judged over trials that are long enough for leaders to change often; others are told."""
+    hub = _hub(central)
     long = Table(row for row in mesh if row["seconds"] >= EPOCHS * row["epoch_s"])
     judging = len(long) > 0
-    ratios = _ratios(long if judging else mesh, _hub(central), "most")
+    ratios = _ratios(long if judging else mesh, hub, "most")
+    others = {at: ratio for at, ratio in _ratios(mesh, hub, "most").items() if at not in ratios}
+    shorter = f". In shorter trials: {_told(others)}" if others else ""
     epochs = min(row["seconds"] / row["epoch_s"] for row in (long if judging else mesh))
     return Comparison(
         what=f"hub / busiest node, {name}",
@@ -122,7 +125,7 @@ def _busiest_node(name: str, mesh: Table, central: Table) -> Comparison:
         verdict=Verdict.OURS,
         why=f"with {CLUSTERS} clusters who leads one has 1/{CLUSTERS} of all sensing at that moment: the "
         f"most that is possible at one instant is {CLUSTERS}, and less where one node leads several. Who is "
-        f"busy changes with the epochs, of which there were {epochs:.0f} here",
+        f"busy changes with the epochs, of which there were {epochs:.0f} here{shorter}",
         bar=f"at least {BUSIEST_BAR:.0f} over {EPOCHS} epochs" if judging else "",
         met=min(ratios.values()) >= BUSIEST_BAR if judging else None,
     )

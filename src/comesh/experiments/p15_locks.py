@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
-from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED, held_to_authors
-from comesh.experiments.verdicts import AT_ONCE, AUTHORS_PROGRAM, BUSY, IN_MEMORY, against_authors
+from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED, beside_it, held_to_authors
+from comesh.experiments.verdicts import AUTHORS_PROGRAM, BUSY, IN_MEMORY, against_authors
 from comesh.lab.shapes import Shape
 
 WAIT, ACQUISITION, SYNC = "lock wait", "lock acquisition", "sync delay"
@@ -58,7 +58,8 @@ def compare(table: Table) -> list[Comparison]:
             by_shape = {str(shape): medians(here.where(shape=str(shape)), measure) for shape in Shape}
             if any(by_shape.values()):
                 is_judged = measure == SYNC and where == held_to_authors(mesh)
-                found.append(_size(f"{measure}, {where}, {preset}", by_shape, where, is_judged=is_judged))
+                name, beside = f"{measure}, {where}, {preset}", beside_it(mesh, where)
+                found.append(_size(name, by_shape, where, beside, is_judged=is_judged))
             for shape in by_shape:
                 by_routines = medians(here.where(shape=shape), measure, ENOUGH)
                 if len(by_routines) > 1:
@@ -96,7 +97,9 @@ def _waits(name: str, here: Table) -> list[Comparison]:
     ]
 
 
-def _size(name: str, by_shape: dict[str, dict[int, float]], where: str, *, is_judged: bool) -> Comparison:
+def _size(
+    name: str, by_shape: dict[str, dict[int, float]], where: str, beside: str, *, is_judged: bool
+) -> Comparison:
     values = {
         (shape, routines): one
         for shape, by_routines in by_shape.items()
@@ -117,7 +120,7 @@ def _size(name: str, by_shape: dict[str, dict[int, float]], where: str, *, is_ju
         verdict=against_authors(slowest_ms, AUTHORS_MS) if is_judged else Verdict.OURS,
         why=(
             "one machine without radios, and no loop that looks once a second: a lock is granted in the step "
-            f"that hears of it{f'. But {AT_ONCE}' if met is False and where == REAL else ''}"
+            f"that hears of it{f'. But {beside}' if met is False else ''}"
         )
         if where != SIMULATED
         else "hops of 10 ms, and no loop that looks once a second: these are round trips to other groups",

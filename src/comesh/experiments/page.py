@@ -38,10 +38,10 @@ def html_page(sections: Sequence[Section], made: str) -> str:
 def _section(one: Section) -> str:
     parts = [
         f'<h2 id="{one.id}">{escape(one.heading)}</h2>',
-        f"<p><strong>{'Asked' if one.is_ours else 'The paper'}.</strong> {escape(one.paper)}</p>",
+        f"<p><strong>{'Asked' if one.is_ours else 'The paper'}.</strong> {_coded(one.paper)}</p>",
     ]
     if one.about:
-        parts.append(f"<p><strong>How.</strong> {escape(one.about)}</p>")
+        parts.append(f"<p><strong>How.</strong> {_coded(one.about)}</p>")
     if one.png:
         data = b64encode(one.png).decode()
         parts.append(f'<p><img alt="{escape(one.title)}" src="data:image/png;base64,{data}"></p>')
@@ -60,8 +60,8 @@ def _compared(one: Comparison) -> str:
         word = "met" if one.met else "missed"
         bar = f'<br><span class="{word}">{escape(one.bar)}: {word}</span>'
     return (
-        f"<tr><td>{escape(one.what)}</td><td>{escape(one.ours)}</td><td>{escape(one.paper)}</td>"
-        f'<td><span class="{one.verdict}">{one.verdict}</span>{bar}</td><td>{escape(one.why)}</td></tr>'
+        f"<tr><td>{_coded(one.what)}</td><td>{_coded(one.ours)}</td><td>{_coded(one.paper)}</td>"
+        f'<td><span class="{one.verdict}">{one.verdict}</span>{bar}</td><td>{_coded(one.why)}</td></tr>'
     )
 
 

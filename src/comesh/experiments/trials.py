@@ -23,6 +23,7 @@ from comesh.experiments.measures.real_trial import real_trial
 from comesh.experiments.measures.simulated_trial import simulated_trial
 from comesh.experiments.measures.trial import Mode, Trial
 from comesh.experiments.table import Row, Table
+from comesh.experiments.verdicts import AT_ONCE
 from comesh.lab.shapes import Shape
 
 REAL, SIMULATED, QUIET = "real", "simulated", "quiet"
@@ -118,6 +119,19 @@ def about_s(case: Parameters) -> float:
 
 def is_quiet(case: Parameters) -> bool:
     return bool(case["where"] == QUIET)
+
+
+def beside_it(table: Table, where: str) -> str:
+    """What may have slowed real trials down that missed a bar of one mesh with the machine for itself."""
+    if where == REAL:
+        return AT_ONCE
+    loads = table.where(where=where, mode="mesh", measure="machine load")
+    if not len(loads):
+        return "what else the machine did then is not known"
+    return (
+        f"the load of the machine at the end of these trials was {loads.median('value'):.1f} in the median; "
+        "the authors' program had its machine for itself"
+    )
 
 
 def held_to_authors(table: Table) -> str:

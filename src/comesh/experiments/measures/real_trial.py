@@ -31,8 +31,6 @@ from comesh.lab.mesh import Mesh, now_us
 
 BOUND_S: Final = 120.0
 """For whatever must happen: the machine may be busy with other trials."""
-TRIES: Final = 5
-"""How often all nodes are asked what they sent, if one does not answer in time."""
 LOOK_S: Final = 1.0
 PARTS: Final = {
     "devices": ("bytes to devices", "bytes from devices"),
@@ -137,11 +135,12 @@ def _begin(mesh: Mesh) -> frozenset[GroupId]:
 
 def _count(mesh: Mesh, stations: Stations) -> _Counts:
     nodes: dict[NodeId, dict[str, int]] = {}
-    for _ in range(TRIES):
-        nodes = {status.node: status.counters for status in mesh.statuses().values()}
-        if len(nodes) == len(mesh.nodes):
-            break
-    assert len(nodes) == len(mesh.nodes), f"only {sorted(nodes)} said what they sent"
+
+    def asked() -> bool:
+        nodes.update({status.node: status.counters for status in mesh.statuses().values()})
+        return len(nodes) == len(mesh.nodes)
+
+    mesh.wait_for(asked, "all nodes say what they sent", bound_s=BOUND_S)
     transmitted = {node: dict(counters) for node, counters in stations.transmitted().items()}
     return _Counts(now_us() / 1e6, nodes, transmitted)
 
