@@ -127,7 +127,9 @@ def _begin(mesh: Mesh) -> frozenset[GroupId]:
     """Start all nodes, and wait until all take part; which groups there are."""
     for node in mesh.nodes:
         mesh.start(node)
-    mesh.wait_for(mesh.is_ready, "all nodes are ready", bound_s=BOUND_S)
+    mesh.wait_for(
+        lambda: all(map(mesh.runs, mesh.nodes)) and mesh.is_ready(), "all nodes are ready", bound_s=BOUND_S
+    )
     groups = frozenset(one.group for status in mesh.statuses().values() for one in status.groups)
     mesh.wait_for(lambda: set(mesh.leaders()) == groups, "all groups are served", bound_s=BOUND_S)
     return groups
