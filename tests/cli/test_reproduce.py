@@ -133,6 +133,7 @@ def test_all_experiments_are_listed() -> None:
         (["P1", "--backend", "slurm"], "expected joblib or dask"),
         (["P1", "--backend", "dask"], "--scheduler ADDRESS go together"),
         (["P1", "--scheduler", "tcp://127.0.0.1:1"], "--scheduler ADDRESS go together"),
+        (["P1", "--backend", "dask", "--scheduler", "nonsense"], "expected an address such as tcp://"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], says: str) -> None:

@@ -272,6 +272,18 @@ def test_the_command_on_a_dask_cluster_comes_to_the_same(
     assert (there / table).read_text() == (here / table).read_text()
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_without_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(backends, "WORKERS_S", 0.5)
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1") as cluster:
+        on_cluster = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--out", str(tmp_path)]
+        result = CliRunner().invoke(app, ["reproduce", "P1", *on_cluster])
+    assert result.exit_code == 2, result.output
+    assert f"{cluster.scheduler_address}: no workers after" in result.stderr
+    assert "dask worker" in result.stderr
+
+
 def _rows(outcomes: list[Outcome]) -> dict[bytes, list[dict[str, object]]]:
     return {msgspec.json.encode(one.parameters): one.rows for one in outcomes}
 

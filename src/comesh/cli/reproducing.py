@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import re
 import shlex
 import signal
 import subprocess
@@ -35,6 +36,7 @@ from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""
+ADDRESS = re.compile(r"(\w+://)?\S+:\d+")
 COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
 
 
@@ -78,6 +80,8 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     experiments = _chosen(asked.which)
     scale = Scale.FULL if asked.full else Scale.QUICK
     backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
+    if scheduler is not None and not ADDRESS.fullmatch(scheduler):
+        fail(f"--scheduler {scheduler}: expected an address such as tcp://10.0.0.5:8786")
     if to.exists() and not to.is_dir():
         fail(f"--out {to}: this is not a directory")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: cases under way end with it
@@ -111,6 +115,10 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     if json:
         print_json(
             {
+                "command": made.command,
+                "scale": made.scale,
+                "version": made.version,
+                "commit": made.commit,
                 "out": str(to),
                 "good": good,
                 "experiments": [
@@ -248,7 +256,7 @@ class _Shown(reproduction.Progress):
             err.print(f"{campaign.name}: {number(len(left), 'case')} to measure")
 
     def dropped(self, campaign: Campaign, results: int) -> None:
-        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out and measured again")
+        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out")
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
         self._left -= 1

@@ -4,12 +4,13 @@ A backend takes cases and gives their outcomes as they come. An outcome depends 
 the backend nor the order matters.
 """
 
+import errno
 import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from joblib import Parallel, delayed
@@ -19,6 +20,8 @@ from comesh.experiments.catalogue import add_plugin, experiment, plugin_names
 from comesh.experiments.store import Outcome, code_of
 from comesh.experiments.table import Row
 
+WORKERS_S: Final = 30.0
+"""A cluster that has no worker for so long has none."""
 MOST_TRACE = 2000
 """Characters that are kept of what went wrong in a case."""
 
@@ -84,7 +87,17 @@ class Cluster:
         dask = import_module("distributed")
         plugins = plugin_names()
         with dask.Client(self._scheduler, set_as_default=False) as client:
+            self._wait_for_workers(client)
             futures = [client.submit(run_case, name, code, case, plugins, pure=False) for case in cases]
             for future in dask.as_completed(futures, loop=client.loop):
                 yield future.result()
                 future.release()
+
+    def _wait_for_workers(self, client: Any) -> None:
+        """TimeoutError: there are none."""
+        try:
+            client.wait_for_workers(1, timeout=WORKERS_S)
+        except TimeoutError:
+            some = f"dask worker {self._scheduler} --nthreads 1"
+            why = f"no workers after {WORKERS_S:.0f} s: start some with `{some}`"
+            raise TimeoutError(errno.ETIMEDOUT, why) from None

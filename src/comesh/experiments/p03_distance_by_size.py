@@ -43,7 +43,8 @@ def compare(table: Table) -> list[Comparison]:
             Comparison(
                 what=f"quorum distance, LSH, N = {small} to {large}, {preset}",
                 ours=f"{lsh[small]:.2f} to {lsh[large]:.2f} hops",
-                paper="stays small",
+                paper=f"stays small: at most {PAPER_LSH_HOPS} hops, and {STAYS} times from the smallest to "
+                "the largest",
                 verdict=judged(agrees=stays),
                 why=""
                 if stays
@@ -53,7 +54,7 @@ def compare(table: Table) -> list[Comparison]:
             Comparison(
                 what=f"quorum distance, random, N = {small} to {large}, {preset}",
                 ours=f"{random[small]:.2f} to {random[large]:.2f} hops",
-                paper="grows",
+                paper=f"grows: at least {GROWS:.0f} times from the smallest to the largest",
                 verdict=judged(agrees=grows),
                 why=""
                 if grows
@@ -74,7 +75,7 @@ def _growth(preset: str, random: dict[int, float]) -> Comparison:
     return Comparison(
         what=f"how it grows, random, {preset}",
         ours=f"as N to the power {exponent:.2f}",
-        paper="linearly",
+        paper=f"linearly: to the power {LINEAR} at least",
         verdict=judged(agrees=linear),
         why=""
         if linear

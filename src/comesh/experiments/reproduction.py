@@ -66,7 +66,7 @@ class Progress:
         """had: cases that have results already; left: those that are measured now."""
 
     def dropped(self, campaign: Campaign, results: int) -> None:
-        """Results of other code, which are measured again."""
+        """Results of other code, which do not count."""
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
         """One more case."""

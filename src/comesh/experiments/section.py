@@ -19,7 +19,8 @@ READING = (
     "nothing to be compared with, or nothing that it could be held to. A *bar* is what this project "
     "asks of itself; it is met or missed whatever the verdict is.",
     "Each experiment runs with two presets. `paper` has the paper's settings and switches off what we "
-    "do beyond it and can be switched off; `default` is what a deployment gets that says nothing. N: "
+    "do beyond it and can be switched off; `default` is what a deployment gets that says nothing. In the "
+    "name of a row these words are the preset, not who reports it. N: "
     "devices, 40 % of which are nodes; f: failures that a group bears; k = 2f+1: its members. SLA "
     "(sequential) asks for locks one after the other, OLA (optimistic) for all at once. Times are in "
     "hops of the mesh where they can be. Bands in figures are 1.96 standard errors of a mean on "
