@@ -96,8 +96,8 @@ def _why_slower(rows: Table, operation: str) -> str:
         count = rows.where(operation=operation, churn=FLAT_TO).mean("count")
         return (
             "elections under churn are those of leaders that happened to crash, "
-            f"{count:.1f} of them in a mesh at {FLAT_TO} %, and other members of their groups may have crashed "
-            "as well. Without churn one leader of each group is crashed, while all its members live"
+            f"{count:.1f} of them in a mesh at {FLAT_TO} %, and other members of their groups may have "
+            "crashed as well. Without churn one leader of each group is crashed, while all its members live"
         )
     farther = max([0.0, *(lived[share] / lived[0] - 1 for share in lived if 0 < share <= FLAT_TO)])
     return (
