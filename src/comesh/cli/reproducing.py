@@ -80,10 +80,7 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
     experiments = _chosen(asked.which)
     scale = Scale.FULL if asked.full else Scale.QUICK
     backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
-    if scheduler is not None and not ADDRESS.fullmatch(scheduler):
-        fail(f"--scheduler {scheduler}: expected an address such as tcp://10.0.0.5:8786")
-    if to.exists() and not to.is_dir():
-        fail(f"--out {to}: this is not a directory")
+    _check(to, scheduler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: cases under way end with it
     try:
         to.mkdir(parents=True, exist_ok=True)
@@ -138,6 +135,13 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
         if not good:
             out.print("not all is well: see above what failed or missed its bar")
     raise typer.Exit(int(Exit.OK if good else Exit.NO))
+
+
+def _check(to: Path, scheduler: str | None) -> None:
+    if scheduler is not None and not ADDRESS.fullmatch(scheduler):
+        fail(f"--scheduler {scheduler}: expected an address such as tcp://10.0.0.5:8786")
+    if to.exists() and not to.is_dir():
+        fail(f"--out {to}: this is not a directory")
 
 
 def _chosen(which: Sequence[str]) -> list[Experiment]:
