@@ -18,7 +18,7 @@ from comesh.experiments.backends import Processes
 from comesh.experiments.campaign import Parameters, Scale
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
-from comesh.experiments.store import Outcome, Reuse, Store, code_of, measures_of, used_by
+from comesh.experiments.store import Outcome, Reuse, Store, code_of, measures_of, used_by, without_words
 from comesh.experiments.table import Table, percentile
 
 TOY = toy_experiment.EXPERIMENT
@@ -225,6 +225,14 @@ def test_two_at_once_do_not_write_into_one_file(tmp_path: Path) -> None:
         Store(tmp_path / "cases", TOY.campaign),
     ):
         pass
+
+
+def test_what_is_said_in_a_source_does_not_matter_to_results() -> None:
+    plain = b'"""What for."""\nA = "b"\n\n\ndef f(x):  # why\n    """How."""\n    return (x, A)\n'
+    other = b'A = "b"\n"""What it is."""\ndef f(x):\n    return (\n        x, A,\n    )\n'
+    assert without_words(plain) == without_words(other)
+    assert without_words(plain) != without_words(plain.replace(b'"b"', b'"c"'))
+    assert without_words(plain) == without_words(plain.replace(b"What for", b"Why"))
 
 
 def test_a_worker_with_other_code_says_so() -> None:

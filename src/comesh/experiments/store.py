@@ -4,8 +4,9 @@ One file per campaign, one JSON line per finished case, written at once. Each li
 measured with, by a digest of the sources that a measurement depends on: what other code did says nothing
 about this one, so such lines are left out, unless somebody wants them all the same; they stay in the file,
 for when that code is back. Of the campaign's module these sources are `run` and what it uses, of the measures
-those that the module imports. How results are compared, drawn and told is not among them. An experiment of
-somebody's own depends on the whole of its module, and on all plug-ins that were named.
+those that the module imports. How results are compared, drawn and told is not among them, nor are comments
+and docstrings. An experiment of somebody's own depends on the whole of its module, and on all plug-ins that
+were named.
 """
 
 import ast
@@ -62,10 +63,23 @@ def _digest(packages: tuple[str, ...], module: Path, run: str, plugins: tuple[Pa
     sources |= set(plugins)
     digest = blake2b("\n".join(used_by(run, module)).encode(), digest_size=8)
     for path in sorted(sources | measures_of(module)):
-        source = path.read_bytes()
+        source = without_words(path.read_bytes())
         digest.update(f"{path.name} {len(source)}\n".encode())
-        digest.update(source)
+        digest.update(source.encode())
     return digest.hexdigest()
+
+
+class _Wordless(ast.NodeTransformer):
+    """Drops docstrings, which are strings that nothing is done with."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_words = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_words else node
+
+
+def without_words(source: bytes) -> str:
+    """What a source does: without comments, docstrings and where its lines end."""
+    return ast.unparse(_Wordless().visit(ast.parse(source)))
 
 
 def measures_of(module: Path) -> set[Path]:

@@ -1,8 +1,7 @@
 """All groups of one node: its replicas, what it serves, and who is asked where.
 
-One event may reach several replicas and served groups of the node, and what they say to each other stays
-inside the step: `settle` runs until nothing is left to do. Letters to a group that this node serves itself,
-and messages to a seat of its own, never reach the radio.
+One event may reach several of them, and what they say to each other stays inside the step, and never reaches
+the radio: `settle` runs until nothing is left to do.
 """
 
 from collections import deque
@@ -94,7 +93,6 @@ class Groups:
 
     def _begin_anew(self, image: Image, step: Step) -> None:
         """A journal that was initialised with the deployment, and holds nothing yet: write its rights.
-
         Of a node that came later only those of groups that came with it or after it: before, another journal
         may have had its name."""
         if self._initialised and not image.configs and not image.tombstones:
@@ -104,8 +102,7 @@ class Groups:
             self._take_rights(newest, before, step)
 
     def _load(self, image: Image, step: Step) -> None:
-        """Take the deployment versions that the journal holds, one by one: who came with one of them and left
-        with a later one may still have a seat, as this node may."""
+        """Take the journal's versions, one by one: whom one brought and another removed may have a seat."""
         for version, text in sorted(image.documents.items()):
             if version == self.versions.newest.version + 1:
                 program = self.versions.compile(text, version)
@@ -205,10 +202,8 @@ class Groups:
             max(seats, key=lambda replica: replica.config.number).force(step)
 
     def on_unable(self, step: Step) -> None:
-        """Nothing can be written: nothing is promised, acknowledged or led until that is mended.
-
-        Nor is anything said again: what the failed step meant to say was not said, for it was not written.
-        """
+        """Nothing can be written: nothing is promised, acknowledged or led until that is mended, nor said
+        again: what the failed step meant to say was not said, for it was not written."""
         self.unable = True
         self.post_office.finder.forget_letters()
         self.on_leave(step)

@@ -7,10 +7,8 @@ how it goes on:
 - a younger life than its own (a wiped disk, or a copied one): still joining, it takes the next boot
   number above, so that the process that started last has the highest;
 - once joined, a younger life of its name can only be another process, or the memory of a dead one. The
-  node listens: if a witness hears that other life again and again, this one stops and says why. If not,
-  it takes the next boot number above.
-
-Numbers of members are the roster's; they never leave the process.
+  node listens: if a witness hears that other life again and again, this one stops and says why. If not, it
+  takes the next boot number above. Numbers of members are the roster's; they never leave the process.
 """
 
 from collections.abc import Sequence
@@ -54,11 +52,9 @@ JOIN_PARTNERS = 5
 MOST_JOIN_PERIODS = 30
 """Between tries to join: one period, doubling up to this."""
 RIVAL_PERIODS = 8
-"""How long a node listens for further witnesses that another process has its name. Both ask their common
-ward every second period, so there is time for several answers."""
+"""How long a node listens for further witnesses of another process of its name: time for several answers."""
 LATE_PERIODS = 1
-"""One witness must have heard the other life twice, this far apart: what it hears once may be a message of
-the dead that was under way, or waited while the witness slept."""
+"""A witness must have heard the other life twice, so far apart: once may be a late message of the dead."""
 LEAVE_ROUNDS = 5
 """Gossip rounds in which a leaving node says so before it stops."""
 FORMER_EXCHANGES = 10
@@ -163,8 +159,7 @@ class Medley:
             self._spread_soon(step)
 
     def hears(self, sender: NodeId, incarnation: Incarnation, step: Step) -> bool:
-        """A message of another part came: is its sender a node of this deployment version, and not an older
-        life than known? Hearing it is proof of life, whatever it says."""
+        """Is the sender a node of this version, of no older life than known? Being heard proves life."""
         heard = self._listen(sender, incarnation, step, asks=False)
         if heard:
             self._spread_soon(step)
@@ -371,10 +366,8 @@ class Medley:
         return (self.beliefs.table.digest + self.beliefs.board.digest) & _WORD
 
     def _on_exchange_due(self, step: Step) -> None:
-        """Compare with one living node, and as often with one that is believed gone: it may be back.
-
-        A node that believes most others gone is likelier cut off itself, and tries more often.
-        """
+        """Compare with one living node, and as often with one that is believed gone: it may be back. Who
+        believes most others gone is likelier cut off itself, and tries more often."""
         partners = self._partners(1)
         gone = self.beliefs.table.gone_numbers()
         if gone and (not partners or self._draws.chance(0.5)):
