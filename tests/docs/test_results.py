@@ -1,0 +1,29 @@
+"""The committed reports of `comesh reproduce --full`: all experiments, with their reasons."""
+
+import re
+from pathlib import Path
+
+from comesh.experiments.catalogue import names
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+REPORT = "".join((RESULTS / name).read_text() for name in ("report.md", "earlier.md"))
+CELLS = ("what", "ours", "paper", "verdict", "why")
+
+
+def test_every_experiment_is_there_once() -> None:
+    headings = re.findall(r"^## (\w+)\. ", REPORT, re.MULTILINE)
+    assert sorted(headings) == sorted(names())
+
+
+def test_whatever_differs_says_why() -> None:
+    split = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in REPORT.splitlines()]
+    rows = [dict(zip(CELLS, cells, strict=True)) for cells in split if len(cells) == len(CELLS)]
+    differing = [row for row in rows if row["verdict"].startswith("differs")]
+    assert len(differing) > 20
+    assert [row["what"] for row in differing if not row["why"]] == []
+
+
+def test_what_it_names_is_there() -> None:
+    linked = re.findall(r"\]\(((?:figures|tables)/[^)]+)\)", REPORT)
+    assert len(linked) > 40
+    assert [name for name in linked if not (RESULTS / name).is_file()] == []
