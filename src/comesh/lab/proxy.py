@@ -92,8 +92,10 @@ class Count(msgspec.Struct):
     delivered: int = 0
 
 
-def free_addresses(names: Iterable[str], host: str = "127.0.0.1") -> dict[str, Address]:
-    """A free UDP address for each name."""
+def free_addresses(
+    names: Iterable[str], host: str = "127.0.0.1", *, besides: Collection[Address] = ()
+) -> dict[str, Address]:
+    """A free UDP address for each name. besides: what somebody else is about to take."""
     drawn = SystemRandom()
     first = FIRST_PORT + os.getpid() % ((LAST_PORT - FIRST_PORT) // OWN_PORTS) * OWN_PORTS
     found: dict[str, Address] = {}
@@ -102,6 +104,8 @@ def free_addresses(names: Iterable[str], host: str = "127.0.0.1") -> dict[str, A
         for name in names:
             for _ in range(MOST_TRIES):
                 port = drawn.randrange(first, first + OWN_PORTS)
+                if (host, port) in besides:
+                    continue
                 one = socket.socket(_family(host), socket.SOCK_DGRAM)
                 taken.append(one)
                 try:

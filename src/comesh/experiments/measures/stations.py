@@ -15,7 +15,7 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
@@ -25,7 +25,7 @@ from comesh.drivers.virtual.server import DevicesServer
 from comesh.experiments.measures.deployed_workload import PaperWorkload, device_at, node_at
 from comesh.lab.mesh import DEVICES_PORT, NODE_PORT, Links, Mesh
 from comesh.lab.namespaces import Namespaces, what_is_missing
-from comesh.lab.proxy import free_addresses
+from comesh.lab.proxy import Address, free_addresses
 from comesh.lab.shapes import PLACES, Link, links_of
 from comesh.runtime.local_mesh import DEVICES
 
@@ -143,7 +143,7 @@ class OnLoopback:
         self.devices_at = {device: f"{host}:{port}" for device, (host, port) in self._at.items()}
 
     def mesh(self, document: Path, directory: Path) -> Mesh:
-        return _LoopbackMesh(document, directory, host=self._host)
+        return _LoopbackMesh(document, directory, host=self._host, besides=tuple(self._at.values()))
 
     async def open(self, device: DeviceId, server: DevicesServer) -> None:
         await server.open(*self._at[device])
@@ -153,14 +153,23 @@ class OnLoopback:
 
 
 class _LoopbackMesh(Mesh):
-    """On an address that no other process uses: no two draw the same ports."""
+    """On an address that no other process uses: no two draw the same ports. besides: those of the devices."""
 
-    def __init__(self, document: Path, directory: Path, *, host: str, links: Links = None) -> None:
+    def __init__(
+        self,
+        document: Path,
+        directory: Path,
+        *,
+        host: str,
+        besides: Collection[Address],
+        links: Links = None,
+    ) -> None:
         super().__init__(document, directory, links=links)
         self._host = host
+        self._besides = besides
 
     def _choose_addresses(self) -> None:
-        found = free_addresses([*self.nodes, DEVICES], self._host)
+        found = free_addresses([*self.nodes, DEVICES], self._host, besides=self._besides)
         self.devices_at = found.pop(DEVICES)
         self.addresses = {NodeId(name): at for name, at in found.items()}
 
