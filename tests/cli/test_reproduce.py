@@ -12,6 +12,7 @@ from real_processes import Running, wait_for
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.experiments import catalogue
 from comesh.experiments.catalogue import MODULES, experiment
 
 runner = CliRunner()
@@ -85,6 +86,35 @@ def test_who_is_killed_takes_along_what_was_begun(tmp_path: Path, monkeypatch: p
         assert running.end(signal.SIGTERM) == 130, running.said()
     assert "stopped: 0 cases of 4 kept" in running.said()
     wait_for(lambda: not any(process.exists() for process in begun()), "the end of its processes")
+
+
+BREAKS = """
+from comesh.experiments.campaign import Campaign, Experiment
+
+
+def run(case):
+    if case["seed"] > 1:
+        raise ValueError(f"seed {case['seed']} is too much")
+    return [{"value": 1}]
+
+
+campaign = Campaign("breaks", lambda scale: [{"seed": seed} for seed in range(4)], run)
+EXPERIMENT = Experiment(id="BREAKS", title="", campaign=campaign, paper="", compare=None, draw=None)
+"""
+
+
+def test_cases_that_fail_are_told_while_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(import_module("comesh.cli.reproducing"), "PLAIN_S", 0)
+    for known in ("_added", "_plugins"):  # in this test alone
+        monkeypatch.setattr(catalogue, known, {})
+    Path("breaks.py").write_text(BREAKS)
+    told = runner.invoke(app, ["reproduce", "BREAKS", "--plugin", "breaks.py", "--jobs", "1"])
+    assert told.exit_code == 1
+    said = " ".join(told.stderr.split())
+    assert said.count("a case failed: {'seed': 2}: ValueError: seed 2 is too much") == 1
+    assert "3 of 4 cases in all, 1 failed, about" in said
+    assert "4 of 4 cases in all, 2 failed, about" in said
 
 
 @pytest.mark.usefixtures("small")

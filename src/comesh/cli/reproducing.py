@@ -219,7 +219,7 @@ class _Shown(reproduction.Progress):
     ) -> None:
         self._again = "the same command without --fresh" if fresh else "the same command"
         campaigns = {one.campaign.name: one.campaign for one in experiments}.values()
-        self._left = self._total = 0
+        self._left = self._total = self._failed = 0
         self._time_left = time_left
         for campaign in campaigns:
             for case in campaign.cases(scale):
@@ -267,6 +267,13 @@ class _Shown(reproduction.Progress):
         now_s = time.monotonic()
         left_s = self._time_left.done(campaign, outcome.parameters, now_s - self._began_s)
         left = f"about {max(1, math.ceil(left_s / 60))} min left"
+        if outcome.error:
+            self._failed += 1
+            if self._failed == 1:
+                short = reproduction.Failed(outcome.parameters, outcome.error).short
+                err.print(Text(f"{campaign.name}: a case failed: {short}", style="red"))
+        if self._failed:
+            left = f"{self._failed} failed, {left}"
         self._bar.update(self._task, advance=1, left=left)
         if not err.is_terminal and now_s - self._told_s >= PLAIN_S:
             self._told_s = now_s
