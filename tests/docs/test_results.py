@@ -27,3 +27,9 @@ def test_what_it_names_is_there() -> None:
     linked = re.findall(r"\]\(((?:figures|tables)/[^)]+)\)", REPORT)
     assert len(linked) > 40
     assert [name for name in linked if not (RESULTS / name).is_file()] == []
+
+
+def test_the_index_says_where_something_differs() -> None:
+    rows = re.findall(r"^\| \[\w+\]\(#[^)]+\) \| [^|]+ \| ([^|]+) \| ([^|]*) \|$", REPORT, re.MULTILINE)
+    assert len(rows) == len(names())
+    assert [verdict for verdict, why in rows if ("differs" in verdict) != bool(why.strip())] == []

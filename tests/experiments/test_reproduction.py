@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from comesh.cli.main import app
 from comesh.experiments import backends, catalogue, report
 from comesh.experiments.backends import Processes
-from comesh.experiments.campaign import Parameters, Scale
+from comesh.experiments.campaign import Parameters, Scale, Verdict
 from comesh.experiments.reproduction import Progress, Result, reproduce, run_campaign, table_of
 from comesh.experiments.section import Made
 from comesh.experiments.store import Outcome, Reuse, Store, code_of, measures_of, used_by, without_words
@@ -85,7 +85,7 @@ def test_results_of_other_code_count_if_they_are_wanted_and_the_report_says_so(t
     assert wanted[0].table.numbers("square") == [0, 11, 14, 19]
     assert wanted[0].codes == [code, "0" * len(code)]
     report.write(wanted, tmp_path, MADE)
-    assert "; partly measured with other code |" in (tmp_path / "report.md").read_text()
+    assert "; partly measured with other code |  |" in (tmp_path / "report.md").read_text()
     again = toy_result(tmp_path)
     assert again.table.numbers("square") == [0, 1, 4, 9]
     report.write([again], tmp_path, MADE)
@@ -102,6 +102,18 @@ def test_what_broke_with_this_code_is_measured_again_whatever_other_code_came_to
     with Store(tmp_path / "cases", TOY.campaign, any_code=True) as store:
         assert store.get({"number": 1, "seed": 1}) is not None
         assert store.get({"number": 2, "seed": 1}) is None
+
+
+def test_why_something_differs_is_told_at_the_top_where_anything_does(tmp_path: Path) -> None:
+    result = toy_result(tmp_path)
+    why = msgspec.structs.replace(result.experiment, differs="Squares `shrink`.")
+    same = msgspec.structs.replace(result, experiment=why)
+    other = [msgspec.structs.replace(result.comparisons[0], verdict=Verdict.DIFFERS)]
+    report.write([same], tmp_path, MADE)
+    assert "shrink" not in (tmp_path / "report.md").read_text()
+    report.write([msgspec.structs.replace(same, comparisons=other)], tmp_path, MADE)
+    assert "| 1 differs | Squares `shrink`. |" in (tmp_path / "report.md").read_text()
+    assert "<td>Squares <code>shrink</code>.</td>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_table_that_cannot_be_written_is_told_and_the_report_is_there(tmp_path: Path) -> None:

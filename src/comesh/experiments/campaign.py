@@ -75,6 +75,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[Table], Figure]
     about: str = ""
     """How it was measured, and what has to be known to read it."""
+    differs: str = ""
+    """In a sentence, why those of its rows differ that do; told where any does."""
 
 
 def within(ours: float, paper: float, tolerance: float) -> bool:

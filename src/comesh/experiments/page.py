@@ -21,7 +21,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bot
 def html_page(sections: Sequence[Section], made: str) -> str:
     index = "".join(
         f'<tr><td><a href="#{one.id}">{one.id}</a></td><td>{escape(one.title)}</td>'
-        f"<td>{escape(one.verdict)}</td></tr>"
+        f"<td>{escape(one.verdict)}</td><td>{_coded(one.differs)}</td></tr>"
         for one in sections
     )
     body = "".join(map(_section, sections))
@@ -31,7 +31,8 @@ def html_page(sections: Sequence[Section], made: str) -> str:
         f"<title>The paper's evaluation, from our core</title><style>{STYLE}</style></head><body>"
         f"<h1>The paper's evaluation, from our core</h1><p>{_coded(made)}</p>"
         f"{''.join(f'<p>{_coded(paragraph)}</p>' for paragraph in READING)}"
-        f"<table><tr><th></th><th>what</th><th>verdict</th></tr>{index}</table>{body}</body></html>\n"
+        "<table><tr><th></th><th>what</th><th>verdict</th><th>where it differs</th></tr>"
+        f"{index}</table>{body}</body></html>\n"
     )
 
 

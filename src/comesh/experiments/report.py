@@ -14,7 +14,7 @@ import pyarrow
 from matplotlib.figure import Figure
 from pyarrow import parquet
 
-from comesh.experiments.campaign import Comparison
+from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.page import html_page
 from comesh.experiments.reproduction import Result
 from comesh.experiments.section import READING, Made, Section
@@ -61,6 +61,9 @@ def _section(result: Result, out: Path) -> Section:
         parameters=parameters_of(result),
         table=f"tables/{name}.csv",
         failed=failed,
+        differs=experiment.differs
+        if any(one.verdict is Verdict.DIFFERS for one in result.comparisons)
+        else "",
         note=result.note,
     )
 
@@ -108,10 +111,12 @@ def markdown(sections: Sequence[Section], made: Made) -> str:
         made.line,
         "",
         *(line for paragraph in READING for line in (paragraph, "")),
-        "| | what | verdict |",
-        "| --- | --- | --- |",
+        "| | what | verdict | where it differs |",
+        "| --- | --- | --- | --- |",
     ]
-    lines += [f"| [{one.id}](#{_anchor(one)}) | {one.title} | {one.verdict} |" for one in sections]
+    lines += [
+        f"| [{one.id}](#{_anchor(one)}) | {one.title} | {one.verdict} | {one.differs} |" for one in sections
+    ]
     for one in sections:
         lines += ["", *_told(one)]
     return "\n".join(lines) + "\n"

@@ -62,6 +62,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     parameters: str
     table: str
     failed: list[str]
+    differs: str = ""
+    """Why some of it differs, in a sentence; empty: nothing does."""
     note: str = ""
     """What has to be known of it beside its verdict."""
 
