@@ -104,16 +104,18 @@ def test_what_broke_with_this_code_is_measured_again_whatever_other_code_came_to
         assert store.get({"number": 2, "seed": 1}) is None
 
 
-def test_why_something_differs_is_told_at_the_top_where_anything_does(tmp_path: Path) -> None:
+def test_the_index_tells_what_differs_in_the_words_of_the_rows_that_do(tmp_path: Path) -> None:
     result = toy_result(tmp_path)
-    why = msgspec.structs.replace(result.experiment, differs="Squares `shrink`.")
-    same = msgspec.structs.replace(result, experiment=why)
-    other = [msgspec.structs.replace(result.comparisons[0], verdict=Verdict.DIFFERS)]
-    report.write([same], tmp_path, MADE)
+    short, silent = (
+        msgspec.structs.replace(result.comparisons[0], what=f"row {number}", in_short=words)
+        for number, words in enumerate(("Squares `shrink`.", ""))
+    )
+    report.write([msgspec.structs.replace(result, comparisons=[short])], tmp_path, MADE)
     assert "shrink" not in (tmp_path / "report.md").read_text()
-    report.write([msgspec.structs.replace(same, comparisons=other)], tmp_path, MADE)
-    assert "| 1 differs | Squares `shrink`. |" in (tmp_path / "report.md").read_text()
-    assert "<td>Squares <code>shrink</code>.</td>" in (tmp_path / "report.html").read_text()
+    differing = [msgspec.structs.replace(one, verdict=Verdict.DIFFERS) for one in (short, short, silent)]
+    report.write([msgspec.structs.replace(result, comparisons=differing)], tmp_path, MADE)
+    assert "| 3 differs | Squares `shrink`. See: row 1. |" in (tmp_path / "report.md").read_text()
+    assert "<td>Squares <code>shrink</code>. See: row 1.</td>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_table_that_cannot_be_written_is_told_and_the_report_is_there(tmp_path: Path) -> None:

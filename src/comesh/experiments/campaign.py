@@ -46,6 +46,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     paper: str = ""
     verdict: Verdict
     why: str = ""
+    in_short: str = ""
+    """If it differs: what does, and why, in a sentence for the report's index."""
     bar: str = ""
     """What it is held to here, if to anything."""
     met: bool | None = None
@@ -75,8 +77,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[Table], Figure]
     about: str = ""
     """How it was measured, and what has to be known to read it."""
-    differs: str = ""
-    """In a sentence, why those of its rows differ that do; told where any does."""
 
 
 def within(ours: float, paper: float, tolerance: float) -> bool:

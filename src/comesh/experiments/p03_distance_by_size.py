@@ -103,8 +103,4 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=NOTE,
-    differs=(
-        "At random it grows as paths do in a grid of three dimensions, with the cube root of N; "
-        "over these sizes that is not far from a straight line."
-    ),
 )

@@ -82,5 +82,4 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=NOTE,
-    differs="In the two smallest meshes a group has so many of the few nodes that chance alone keeps many.",
 )

@@ -263,7 +263,4 @@ EXPERIMENT = Experiment(
         "group, however its members were chosen; only that groups fall independently of each other is an "
         "assumption. Whole power domains (neighbours share one) are what it knows nothing of."
     ),
-    differs=(
-        "9 f does not follow from the paper's formula at the sizes that it names; the arithmetic is below."
-    ),
 )

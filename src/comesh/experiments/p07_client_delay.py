@@ -218,8 +218,4 @@ EXPERIMENT = Experiment(
         "`default` 6,000. Here and in P8, P9, A and B devices are read and members are probed every 100 "
         "hops with either preset; in P11 to P13, D, E and G every 20 with `paper`."
     ),
-    differs=(
-        "Client delay is hops: it grows as paths do, and of the paper's shapes the grid has the "
-        "shortest here."
-    ),
 )

@@ -234,8 +234,4 @@ EXPERIMENT = Experiment(
         "lower by more. The presets differ in who leads near members: one of them by hash with `paper`, who "
         "leads the fewest devices with `default`."
     ),
-    differs=(
-        "LSH moves groups from epoch to epoch, so no few nodes lead again and again; and it takes "
-        "members from different neighbourhoods, which is a little more even than one urn for all."
-    ),
 )

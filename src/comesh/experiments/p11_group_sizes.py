@@ -154,8 +154,4 @@ EXPERIMENT = Experiment(
         "says why); here and in D, E and G devices are read and members are probed every 20 hops with "
         "`paper`, in P7 to P9, A and B every 100."
     ),
-    differs=(
-        "The f-th nearest member is farther away in larger groups, and our state transfer waits "
-        "for two quorums."
-    ),
 )

@@ -165,5 +165,4 @@ EXPERIMENT = Experiment(
         "and leaders each by locality or at random; with `paper` the quick scale has the combinations that "
         "the paper names, with `default` the two extremes; the full one has all eight."
     ),
-    differs="Elections gain least from locality: once a near member is dead, a far one has to answer.",
 )

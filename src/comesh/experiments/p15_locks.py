@@ -225,8 +225,4 @@ EXPERIMENT = Experiment(
         "are quiet ones, two at a time on the grid with 10 routines, which are held to the authors' program. "
         f"{IN_MEMORY} {AUTHORS_PROGRAM}"
     ),
-    differs=(
-        "A lock that is free is granted in the step that asks for it, so nothing rises; where it "
-        "should be stable, many trials on one machine wait for one another."
-    ),
 )

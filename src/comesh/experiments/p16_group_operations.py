@@ -148,8 +148,4 @@ EXPERIMENT = Experiment(
         f"at a time on the grid with 10 routines, which are held to the authors' program. {IN_MEMORY} "
         f"{AUTHORS_PROGRAM}"
     ),
-    differs=(
-        "In the paper's program a loop of a second is in every step, so all take one or two turns; "
-        "ours take as many rounds as they have."
-    ),
 )

@@ -61,11 +61,15 @@ def _section(result: Result, out: Path) -> Section:
         parameters=parameters_of(result),
         table=f"tables/{name}.csv",
         failed=failed,
-        differs=experiment.differs
-        if any(one.verdict is Verdict.DIFFERS for one in result.comparisons)
-        else "",
+        differs=_what_differs(result.comparisons),
         note=result.note,
     )
+
+
+def _what_differs(comparisons: Sequence[Comparison]) -> str:
+    """In the words of the rows that do; each sentence once."""
+    differing = [one for one in comparisons if one.verdict is Verdict.DIFFERS]
+    return " ".join(dict.fromkeys(one.in_short or f"See: {one.what}." for one in differing))
 
 
 def _write_figure(figure: Figure, path: Path) -> bytes:

@@ -63,7 +63,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     failed: list[str]
     differs: str = ""
-    """Why some of it differs, in a sentence; empty: nothing does."""
+    """What of it differs, and why, in a few sentences; empty: nothing does."""
     note: str = ""
     """What has to be known of it beside its verdict."""
 
