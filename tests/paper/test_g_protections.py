@@ -61,7 +61,8 @@ def test_a_change_is_of_the_same_meshes_and_noise_is_called_so(table: Table) -> 
         return compare(Table(rows))[1].ours.rpartition("client delay ")[2]
 
     assert told(0.1, 0.12, 0.08).endswith("(+10 %) hops")
-    assert told(0.5, -0.1, -0.1).endswith("(+10 ± 39 %: noise) hops")
+    assert told(0.5, -0.1, -0.1).endswith("(+10 ± 86 %: noise) hops")
+    assert told(0.1).endswith("(+10 % in one mesh) hops")
 
 
 def test_it_is_compared_and_drawn(table: Table) -> None:

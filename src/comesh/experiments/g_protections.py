@@ -15,7 +15,7 @@ from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.protections import cost, shares, with_floors
 from comesh.experiments.measures.running import running
 from comesh.experiments.operation_panels import presets_of
-from comesh.experiments.plots import BAND, COLOURS, finish, new_figure, standard_error
+from comesh.experiments.plots import COLOURS, finish, new_figure, uncertainty
 from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
@@ -110,7 +110,9 @@ def _change(rows: Table, base: Table, column: str) -> str:
     """Of the same meshes, in percent; where other meshes might as well show none, how far apart they are."""
     before = {row["seed"]: row[column] for row in base}
     changes = [100 * (row[column] / before[row["seed"]] - 1) for row in rows]
-    noise = BAND * standard_error(changes)
+    if len(changes) == 1:
+        return f"{changes[0]:+.0f} % in one mesh"
+    noise = uncertainty(changes)
     sure = abs(fmean(changes)) > noise
     return (
         f"{fmean(changes):+.0f} %" if sure or noise < 1 else f"{fmean(changes):+.0f} ± {noise:.0f} %: noise"
@@ -134,7 +136,7 @@ def draw(table: Table) -> Figure:
     figure, axes = new_figure(1, len(MEASURED), width=4.0)
     for one, (column, name) in zip(axes, MEASURED.items(), strict=True):
         values = [costs.where(variant=variant).numbers(column) for variant in variants]
-        errors = [BAND * standard_error(some) for some in values]
+        errors = [uncertainty(some) for some in values]
         one.barh(variants, [fmean(some) for some in values], xerr=errors, color=COLOURS[0], ecolor=COLOURS[6])
         one.tick_params(axis="y", labelsize=7)
         one.invert_yaxis()
@@ -155,8 +157,9 @@ EXPERIMENT = Experiment(
         "of a mesh at work less that of the same mesh at rest, and the delay is a mean and includes the wait "
         "for the next poll. Counted: journaled claims, fences, leases, pre-votes and acknowledged releases "
         "cannot be switched off, so their share of what nodes send is told, in a mesh of which a leader "
-        "crashes every four seconds. Changes are means over meshes of the change of each, and 1.96 standard "
-        "errors of that: a change within them is noise. A second is a hundred hops. The quick scale has 100 "
+        "crashes every four seconds. Changes are means over meshes of the change of each, and how far off "
+        "such a mean is in 95 of 100 tries at most (Student's t): a change within that is noise; of one "
+        "mesh, as at the quick scale, nobody knows. A second is a hundred hops. The quick scale has 100 "
         "devices."
     ),
 )

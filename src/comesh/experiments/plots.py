@@ -14,8 +14,11 @@ COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e
 MARKERS: Final = "os^DvPX"
 STYLES: Final = ("-", (0, (5, 1.5)), "-.", ":")
 """Of lines that lie on each other both are seen."""
-BAND: Final = 1.96
-"""Standard errors on either side of a mean."""
+STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14)
+"""So many standard errors to either side of the mean of 2, 3, ... values hold the true one in 95 of 100 tries;
+of more values the last is a little too many."""
+MESH: Final = "seed"
+"""The column by which rows are of one mesh: what is measured in one belongs together."""
 PAPER: Final[dict[str, Any]] = {"color": "#777777", "linestyle": "--", "marker": "x"}
 """What the paper reports, in every figure."""
 
@@ -49,24 +52,37 @@ def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int =
 
 def means(axes: Axes, rows: Table, name: str, x: str, y: str, *, called: Callable[[str], str] = str) -> None:
     """A line per value of the column `name`: the mean of y at each x, and a band around it."""
-    lines(axes, {called(curve): points for curve, points in rows.curves(name, x, y).items()})
-    errors = rows.curves(name, x, y, standard_error)
-    for number, (curve, points) in enumerate(rows.curves(name, x, y).items()):
+    curves = rows.curves(name, x, y)
+    lines(axes, {called(curve): points for curve, points in curves.items()})
+    around = _of_meshes(rows, name, x, y).curves(name, x, y, uncertainty)
+    for number, (curve, points) in enumerate(curves.items()):
         ordered = sorted(points)
-        around = [BAND * errors[curve][at] for at in ordered]
         axes.fill_between(
             ordered,
-            [points[at] - wide for at, wide in zip(ordered, around, strict=True)],
-            [points[at] + wide for at, wide in zip(ordered, around, strict=True)],
+            [points[at] - around[curve][at] for at in ordered],
+            [points[at] + around[curve][at] for at in ordered],
             color=COLOURS[number % len(COLOURS)],
             alpha=0.15,
             linewidth=0,
         )
 
 
-def standard_error(values: Sequence[float]) -> float:
-    """Of the mean; 0 of a single value, which says nothing of it."""
-    return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+def _of_meshes(rows: Table, name: str, x: str, y: str) -> Table:
+    """One row of each mesh at each point: its mean. Where nothing says which mesh it was, the rows."""
+    if MESH not in rows.columns:
+        return rows
+    keys = (name, x, MESH)
+    return Table(
+        {**dict(zip(keys, key, strict=True)), y: mean} for key, mean in rows.summary(keys, y).items()
+    )
+
+
+def uncertainty(values: Sequence[float]) -> float:
+    """How far to either side the true mean may be; 0 of a single value, which says nothing of it."""
+    if len(values) < 2:
+        return 0.0
+    times = STUDENT_T[min(len(values) - 2, len(STUDENT_T) - 1)]
+    return times * stdev(values) / math.sqrt(len(values))
 
 
 def paper_line(axes: Axes, points: Mapping[Any, float], name: str = "reported by the paper") -> None:
