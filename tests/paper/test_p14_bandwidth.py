@@ -85,12 +85,43 @@ def test_p14_what_is_compared_and_drawn() -> None:
     assert [one.verdict for one in hops] == [Verdict.DIFFERS] * 3
     assert "membership, mean node of the mesh / with a hub, real, grid, default" in told
     assert told["hub / busiest node, real, grid, default"].met is None, "two epochs are not ten"
+    assert told["hub / busiest node, simulated, grid, default"].bar == "", "it is real trials that are judged"
     assert told["real / simulated: groups, mean node"].ours == "1.00 to 1.00"
     assert told["network of the real trials"].verdict is Verdict.DIFFERS
     assert len(draw(together(table, as_real)).axes) == 3
     as_quiet = Table({**row, "where": QUIET} for row in rows)
-    with_quiet = [one.what for one in compare(together(table, as_real, as_quiet))]
-    assert [what for what in with_quiet if what not in told] == [], "only their load is told"
+    quiet_told = {one.what: one for one in compare(together(table, as_real, as_quiet))}
+    assert quiet_told.keys() == told.keys(), "only their load is told"
+
+
+def test_p14_whatever_differs_says_why_at_length_and_in_short() -> None:
+    table = together(simulated("grid", 1), simulated("grid", 20), simulated("grid", 10, "central"))
+    rows = [*table.rows, *({**row, "measure": "bandwidth: encrypted"} for row in table.where(measure=HOPS))]
+    for hubs_times in (0.1, 1.0, 5.0):
+        real = [
+            {**row, "where": REAL, "network": "loopback: no root"}
+            | ({"most": hubs_times * row["most"]} if row["mode"] == "central" and row.get("most") else {})
+            for row in rows
+        ]
+        found = compare(together(table, Table(real)))
+        differing = [one for one in found if one.verdict is Verdict.DIFFERS]
+        assert [one.what for one in differing if not one.why or not one.in_short] == []
+        relayed = {one.what: one.why for one in found}[
+            "hop by hop: busiest with a hub / busiest, real, grid, default"
+        ]
+        assert ("below 1" in relayed) == (hubs_times < 5)
+
+
+def test_p14_how_much_more_is_said_beside_many_trials_is_told() -> None:
+    table = together(simulated("grid", 10), simulated("grid", 10, "central"))
+    load = {**table.rows[0], "measure": "machine load", "value": 50.0}
+    rows = [load, *table.rows]
+    real = [{**row, "where": REAL, "network": "loopback: no root"} for row in rows]
+    quiet = [{**row, "where": QUIET, "value": row["value"] and row["value"] / 2} for row in rows]
+    encrypted = [{**row, "measure": "bandwidth: encrypted"} for row in real if row["measure"] == HOPS]
+    told = {one.what: one.why for one in compare(Table([*rows, *real, *encrypted, *quiet]))}
+    why = told["load of the machine at the end of real trials, median"]
+    assert "They say 2.00 to 2.00 times as much as quiet ones" in why
 
 
 def test_p14_every_case_has_a_simulated_twin_and_simulations_come_first() -> None:

@@ -110,4 +110,32 @@ def test_p16_what_is_compared_and_drawn() -> None:
     assert told["quorum, quiet, default: median, mean, P90"].met is False
     orders = [told[f"election and state transfer in quorums, {one}, default"] for one in ("simulated", REAL)]
     assert ["from anywhere" in one.why for one in orders] == [True, False], "on one machine nobody is far"
+    both = told["state transfer in quorums, real and simulated, default"]
+    assert (both.ours.endswith(": 1.00 times"), both.why) == (True, "")
     assert len(draw(together(table, as_real)).axes) == 2
+
+
+def test_p16_real_and_simulated_that_are_far_apart_say_why() -> None:
+    table = simulated("grid", 10)
+    slow = {"election": 2.0, "state transfer": 0.4}
+    as_real = Table(
+        {**row, "where": REAL, "value": row["value"] * slow.get(row["measure"], 1.0)} for row in table
+    )
+    told = {one.what: one for one in compare(together(table, as_real))}
+    election, transfer = (
+        told[f"{operation} in quorums, real and simulated, default"]
+        for operation in ("election", "state transfer")
+    )
+    assert (election.ours.endswith(": 2.00 times"), transfer.ours.endswith(": 0.40 times")) == (True, True)
+    assert ("simulated one none" in election.why, "near ones" in transfer.why) == (True, True)
+
+
+def test_p16_what_takes_other_than_in_the_paper_is_told_in_the_index() -> None:
+    rows = simulated("grid", 10)
+    medians = {"quorum": 10.0, "election": 20.0, "state transfer": 8.0}
+    set_to = Table({**row, "value": medians.get(row["measure"], row["value"])} for row in rows)
+    told = {one.what: one for one in compare(set_to)}
+    order = told["election and state transfer in quorums, simulated, default"]
+    assert order.verdict is Verdict.DIFFERS
+    assert order.in_short.startswith("Election takes more quorums than in the paper")
+    assert "State transfer takes fewer quorums" in order.in_short

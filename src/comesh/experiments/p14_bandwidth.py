@@ -30,14 +30,17 @@ BACKGROUND = ("monitoring", "upkeep")
 MEMBERSHIP = "membership"
 """Apart: a hub's mesh has it, too, if less of it."""
 SMALL = 0.25
-LOADED = {
-    REAL: "many trials run at once. It hardly changes what is sent, but delays of real nodes (P15, P16) are "
-    "those of a machine with so many processes that want to run",
-    QUIET: "two at a time, for the delays of P15 and P16",
-}
 MORE_ON_THE_AIR = (
     "below 1 the mesh puts more on the air than a hub does: what members say to each other crosses hops, too"
 )
+RELAYED = "stations of a mesh relay, too, and what members say to each other comes on top of what devices do"
+CEILING = (
+    f"With {NODES} nodes, each of which asks devices, about {NODES} times is the most that is possible; what "
+    "groups say comes on top."
+)
+OVER_HOPS = "Hop by hop what members say to each other counts once for each hop."
+NOT_FLAT = "A mean node says more with more routines: what runs write in groups."
+NOT_SMALL = "Foreground, the entries of runs, is not small beside monitoring."
 NOT_ON_THE_AIR = ", since a node does not use the air for the device at its own place"
 
 
@@ -48,10 +51,10 @@ def compare(table: Table) -> list[Comparison]:
         central = table.where(where=where, shape=shape, mode="central")
         name = f"{where}, {shape}, {preset}"
         found.append(_mean_node(name, where, mesh, central))
+        found.append(_busiest_node(name, where, mesh, central))
         if where == SIMULATED:
             found.append(_foreground(name, mesh))
             continue
-        found.append(_busiest_node(name, mesh, central))
         found += _beside(name, mesh, central)
         if mesh.where(measure=HOPS).rows:
             found += _hop_by_hop(name, mesh, central)
@@ -105,20 +108,22 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
         f"need not, comes to {_told(groups, 0)}; with {most} there are {fired[most]:.0f} firings in a "
         f"trial, of which {executing[most]:.0f} come to execute: each costs entries in its group and in "
         "those of its devices, of which a message says what changed",
+        in_short=CEILING,
         bar=f"at least {MEAN_BAR:.0f}, of what is said end to end" if where == REAL else "",
         met=min(ratios.values()) >= MEAN_BAR if where == REAL else None,
     )
 
 
-def _busiest_node(name: str, mesh: Table, central: Table) -> Comparison:
-    """Judged over trials that are long enough for leaders to change often; others are told."""
+def _busiest_node(name: str, where: str, mesh: Table, central: Table) -> Comparison:
+    """Judged over real trials that are long enough for leaders to change often; others are told."""
     hub = _hub(central)
     long = Table(row for row in mesh if row["seconds"] >= EPOCHS * row["epoch_s"])
-    judging = len(long) > 0
-    ratios = _ratios(long if judging else mesh, hub, "most")
+    over = long if len(long) else mesh
+    judging = len(long) > 0 and where == REAL
+    ratios = _ratios(over, hub, "most")
     others = {at: ratio for at, ratio in _ratios(mesh, hub, "most").items() if at not in ratios}
     shorter = f". In shorter trials: {_told(others)}" if others else ""
-    epochs = min(row["seconds"] / row["epoch_s"] for row in (long if judging else mesh))
+    epochs = min(row["seconds"] / row["epoch_s"] for row in over)
     return Comparison(
         what=f"hub / busiest node, {name}",
         ours=_told(ratios),
@@ -160,7 +165,8 @@ def _stations(what: str, mesh: Table, hub: float, column: str, why: str) -> Comp
         ours=_told(ratios, 2),
         paper=f"more than {PAPER_TIMES:.0f}",
         verdict=judged(agrees=min(ratios.values()) > PAPER_TIMES),
-        why=why if why is not MORE_ON_THE_AIR or min(ratios.values()) < 1 else "",
+        why=RELAYED if why is MORE_ON_THE_AIR and min(ratios.values()) >= 1 else why,
+        in_short=OVER_HOPS,
     )
 
 
@@ -207,6 +213,7 @@ def _flat(name: str, mesh: Table, measure: str) -> Comparison:
         if many / few <= FLAT
         else f"{min(per_minute):.1f} to {max(per_minute):.1f} runs a minute execute: each costs entries in "
         "its group and in those of its devices, and what is asked of devices stays the same",
+        in_short=NOT_FLAT,
     )
 
 
@@ -226,6 +233,7 @@ def _foreground(name: str, mesh: Table) -> Comparison:
         why=f"bytes/s of the mean node: {described}, the last apart. Foreground is all entries and their "
         "acknowledgements, locks, commands, elections and migration; the paper names the last two. Of an "
         "entry a message says what changed in its records",
+        in_short=NOT_SMALL,
     )
 
 
@@ -277,6 +285,7 @@ def _networks(table: Table) -> list[Comparison]:
                 why="no hops: nothing is measured hop by hop, and grid and line differ in who is chosen only"
                 if lacking
                 else "one machine; hops are cables between network namespaces, and take next to no time",
+                in_short="Real trials ran on loopback, without hops.",
             )
         )
     return found
@@ -285,7 +294,8 @@ def _networks(table: Table) -> list[Comparison]:
 def _loads(table: Table) -> list[Comparison]:
     """Of P15 and P16 this says how far presets can be compared."""
     found: list[Comparison] = []
-    for where, why in LOADED.items():
+    whys = {REAL: _what_load_changes(table), QUIET: "two at a time, for the delays of P15 and P16"}
+    for where, why in whys.items():
         trials = table.where(where=where, mode="mesh", measure="machine load")
         loads = trials.summary(("preset",), "value", median)
         if loads:
@@ -295,6 +305,21 @@ def _loads(table: Table) -> list[Comparison]:
     return found
 
 
+def _what_load_changes(table: Table) -> str:
+    told = (
+        "many trials run at once: delays of real nodes (P15, P16) are those of a machine with so many "
+        "processes that want to run"
+    )
+    keys = ("preset", "shape", "routines")
+    busy, quiet = (table.where(where=where, measure=WORK).summary(keys, "value") for where in (REAL, QUIET))
+    times = [busy[key] / rate for key, rate in quiet.items() if key in busy]
+    if not times:
+        return told
+    return (
+        f"{told}. They say {min(times):.2f} to {max(times):.2f} times as much as quiet ones of the same kind"
+    )
+
+
 def draw(table: Table) -> Figure:
     figure, axes = new_figure(1, 3, width=4.6)
     for at, (title, measure) in enumerate((("end to end", WORK), ("hop by hop", HOPS))):
@@ -302,6 +327,7 @@ def draw(table: Table) -> Figure:
         lines(axes[at], _named(real.where(mode="mesh"), "value", "mean"))
         hubs = _named(real.where(mode="central"), "most", "hub")
         lines(axes[at], hubs, first=4)
+        axes[at].set_xticks(sorted(real.distinct("routines")))
         finish(axes[at], x="routines", y="bytes/s" if at == 0 else "", title=f"real, {title}")
     _parts(axes[2], table.where(where=SIMULATED, mode="mesh", preset="default"))
     return figure
@@ -315,7 +341,7 @@ def _named(table: Table, column: str, what: str) -> dict[str, dict[int, float]]:
 
 
 def _parts(axes: Axes, simulated: Table) -> None:
-    """What a mean node of the grid says, from bottom to top."""
+    """What a mean node says, of both shapes, from bottom to top."""
     routines: Sequence[int] = sorted(simulated.distinct("routines"))
     below = [0.0] * len(routines)
     for number, part in enumerate((*BACKGROUND, MEMBERSHIP, "foreground")):
@@ -323,7 +349,9 @@ def _parts(axes: Axes, simulated: Table) -> None:
         heights = [rates[routines_,] for routines_ in routines]
         axes.bar([str(one) for one in routines], heights, bottom=below, label=part, color=COLOURS[number])
         below = [low + height for low, height in zip(below, heights, strict=True)]
-    finish(axes, x="routines", title="simulated, mean node, by what for")
+    axes.set_ylim(top=1.35 * max(below))
+    finish(axes, x="routines", title="simulated, default, mean node: what for", legend=False)
+    axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper left")
 
 
 EXPERIMENT = Experiment(

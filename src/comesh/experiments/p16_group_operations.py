@@ -9,7 +9,14 @@ from matplotlib.figure import Figure
 from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged, within
 from comesh.experiments.plots import COLOURS, finish, new_figure
 from comesh.experiments.table import Table
-from comesh.experiments.trials import CAMPAIGN, REAL, SIMULATED, beside_it, held_to_authors
+from comesh.experiments.trials import (
+    CAMPAIGN,
+    REAL,
+    SIMULATED,
+    beside_it,
+    held_to_authors,
+    real_and_simulated,
+)
 from comesh.experiments.verdicts import AUTHORS_PROGRAM, IN_MEMORY, against_authors
 
 PAPER_S = {
@@ -63,7 +70,8 @@ def compare(table: Table) -> list[Comparison]:
         if len(measured) == len(PAPER_S):
             medians = {name: one[0] for name, one in measured.items()}
             found.append(_order(f"{where}, {preset}", medians, is_simulated=where == SIMULATED))
-    return found
+    beyond_quorums = [one for one in PAPER_S if one != "quorum"]
+    return [*found, *(one for operation in beyond_quorums for one in real_and_simulated(mesh, operation, 1))]
 
 
 def _size(
@@ -113,7 +121,16 @@ def _order(name: str, medians_ms: dict[str, float], *, is_simulated: bool) -> Co
                 *([PAPER_LOOP] if apart else ()),
             ]
         ),
+        in_short=" ".join(
+            _in_short(those, what) for those, what in ((longer, "more"), (shorter, "fewer")) if those
+        ),
     )
+
+
+def _in_short(those: list[str], what: str) -> str:
+    take = "takes" if len(those) == 1 else "take"
+    told = f"{' and '.join(those)} {take} {what} quorums than in the paper"
+    return f"{told[0].upper()}{told[1:]}, where a loop of a second is in every step."
 
 
 def draw(table: Table) -> Figure:

@@ -15,8 +15,8 @@ MARKERS: Final = "os^DvPX"
 STYLES: Final = ("-", (0, (5, 1.5)), "-.", ":")
 """Of lines that lie on each other both are seen."""
 STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14)
-"""So many standard errors to either side of the mean of 2, 3, ... values hold the true one in 95 of 100 tries;
-of more values the last is a little too many."""
+"""So many standard errors on either side of the mean of 2, 3, ... values hold the true one in 95 of 100
+tries; of more values the last is a little too many."""
 MESH: Final = "seed"
 """The column by which rows are of one mesh: what is measured in one belongs together."""
 PAPER: Final[dict[str, Any]] = {"color": "#777777", "linestyle": "--", "marker": "x"}
