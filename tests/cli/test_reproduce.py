@@ -117,6 +117,32 @@ def test_cases_that_fail_are_told_while_others_run(tmp_path: Path, monkeypatch: 
     assert "4 of 4 cases in all, 2 failed, about" in said
 
 
+DIES = """
+import os
+import signal
+
+from comesh.experiments.campaign import Campaign, Experiment
+
+
+def run(case):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+campaign = Campaign("dies", lambda scale: [{"seed": seed} for seed in range(2)], run)
+EXPERIMENT = Experiment(id="DIES", title="", campaign=campaign, paper="", compare=None, draw=None)
+"""
+
+
+def test_a_process_that_was_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dies.py").write_text(DIES)
+    with Running(tmp_path / "said", "reproduce", "DIES", "--plugin", "dies.py", "--jobs", "2") as running:
+        assert running.process.wait(60) == 2
+    said = " ".join(running.said().split())
+    assert "DIES: a process that measured it was killed, perhaps for want of memory (fewer --jobs" in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.usefixtures("small")
 def test_results_of_other_code_are_taken_if_asked_for_and_told(tmp_path: Path) -> None:
     words = ["reproduce", "P1", "--out", str(tmp_path), "--jobs", "1"]

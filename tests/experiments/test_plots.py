@@ -14,7 +14,7 @@ def test_few_values_are_less_sure_than_many() -> None:
 
 def test_what_one_mesh_says_many_times_is_not_surer_for_it() -> None:
     def band(times: int) -> float:
-        figure, axes = new_figure()
+        _, axes = new_figure()
         rows = [{"name": "one", "x": 1, "seed": seed, "y": float(seed)} for seed in (1, 2, 3)]
         means(axes, Table(rows * times), "name", "x", "y")
         around = axes.collections[0].get_paths()[0].vertices[:, 1]

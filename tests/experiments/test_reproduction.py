@@ -249,6 +249,20 @@ def test_what_is_said_in_a_source_does_not_matter_to_results() -> None:
     assert without_words(plain) == without_words(plain.replace(b"What for", b"Why"))
 
 
+def test_results_depend_on_the_plugins_that_were_named_and_not_on_those_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / "one.py", tmp_path / "other.py"]
+    for file in files:
+        file.write_text(f"NAME = {file.stem!r}\n")
+    monkeypatch.setattr(catalogue, "_added", {"TOY": TOY})
+    monkeypatch.setattr(catalogue, "_plugins", {"one.py": files[0]})
+    code = code_of(TOY.campaign)
+    monkeypatch.setattr(catalogue, "_plugins", {"one.py": files[0], "other.py": files[1]})
+    assert code_of(TOY.campaign, ["one.py"]) == code
+    assert code_of(TOY.campaign, ["one.py", "other.py"]) == code_of(TOY.campaign) != code
+
+
 def test_a_worker_with_other_code_says_so() -> None:
     outcome = backends.run_case("P1", "0" * 16, {"number": 1, "seed": 1})
     assert "restart the workers" in outcome.error
@@ -260,7 +274,8 @@ def test_an_error_in_a_case_is_told_and_tried_again(tmp_path: Path) -> None:
     assert "seven is too much" in result.failed[0].error
     assert not result.is_good
     [section] = report.write([result], tmp_path, MADE)
-    assert section.verdict == "failed: 1"
+    assert section.verdict == "failed: 1; 1 agrees; without 1 of 8 cases, which failed"
+    assert section.figure == "P1", "what there is is drawn"
     assert "seven is too much" in (tmp_path / "report.md").read_text()
     with Store(tmp_path / "cases", TOY.campaign) as store:
         assert store.get({"number": 7, "seed": 1}) is None

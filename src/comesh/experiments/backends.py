@@ -9,12 +9,14 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from importlib import import_module
 from typing import Any, Final, Protocol
 
 import msgspec
 from joblib import Parallel, delayed
 
+from comesh.deployment.plugins import PluginError
 from comesh.experiments.campaign import Parameters
 from comesh.experiments.catalogue import add_plugin, experiment, plugin_names
 from comesh.experiments.store import Outcome, code_of
@@ -36,10 +38,9 @@ def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, .
     """One case, wherever this is called. plugins: what has to be loaded there first."""
     began_s = time.monotonic()
     try:
-        for plugin in plugins:
-            add_plugin(plugin)
+        _load(plugins)
         campaign = experiment(name).campaign
-        if code_of(campaign) != code:
+        if code_of(campaign, plugins or None) != code:
             raise RuntimeError("here is other code than where it was asked for: restart the workers")
         rows = campaign.run(dict(parameters))
         _check(rows, parameters)
@@ -47,6 +48,15 @@ def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, .
         wrong = traceback.format_exc()[-MOST_TRACE:]
         return Outcome(code=code, parameters=parameters, error=wrong, took_s=time.monotonic() - began_s)
     return Outcome(code=code, parameters=parameters, rows=rows, took_s=time.monotonic() - began_s)
+
+
+def _load(plugins: Iterable[str]) -> None:
+    """A worker that is used again may have loaded another file that says the same things."""
+    for plugin in plugins:
+        try:
+            add_plugin(plugin)
+        except PluginError as wrong:
+            raise RuntimeError(f"{wrong}. If it is good elsewhere: restart the workers") from None
 
 
 def _check(rows: list[Row], parameters: Parameters) -> None:
@@ -58,6 +68,13 @@ def _check(rows: list[Row], parameters: Parameters) -> None:
                 raise ValueError(f"a row has no number as its {column!r}: say None")
             if column in parameters and parameters[column] != value:
                 raise ValueError(f"a row has another {column!r} than the parameters of its case")
+
+
+def killed(name: str, hint: str) -> ChildProcessError:
+    """Somebody else ended a process that measured, which no case can do anything about."""
+    why = f"a process that measured it was killed, perhaps for want of memory ({hint})"
+    why += "; the same command goes on"
+    return ChildProcessError(errno.ECHILD, why, name)
 
 
 class Processes:
@@ -73,7 +90,10 @@ class Processes:
             return
         parallel = Parallel(n_jobs=self._jobs, return_as="generator_unordered", batch_size=1)
         plugins = plugin_names()
-        yield from parallel(delayed(run_case)(name, code, case, plugins) for case in cases)
+        try:
+            yield from parallel(delayed(run_case)(name, code, case, plugins) for case in cases)
+        except BrokenExecutor:
+            raise killed(name, "fewer --jobs need less memory") from None
 
 
 class Cluster:
@@ -90,7 +110,10 @@ class Cluster:
             self._wait_for_workers(client)
             futures = [client.submit(run_case, name, code, case, plugins, pure=False) for case in cases]
             for future in dask.as_completed(futures, loop=client.loop):
-                yield future.result()
+                try:
+                    yield future.result()
+                except dask.KilledWorker:
+                    raise killed(name, "each died that tried it") from None
                 future.release()
 
     def _wait_for_workers(self, client: Any) -> None:

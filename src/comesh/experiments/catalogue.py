@@ -4,6 +4,7 @@ more: a module whose EXPERIMENT is one."""
 import inspect
 import re
 import sys
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -55,9 +56,9 @@ def plugin_names() -> tuple[str, ...]:
     return tuple(_plugins)
 
 
-def plugin_files() -> tuple[Path, ...]:
-    """What own experiments may depend on besides their own module."""
-    return tuple(_plugins.values())
+def plugin_files(named: Collection[str] | None = None) -> tuple[Path, ...]:
+    """What own experiments may depend on besides their own module; named: of these alone."""
+    return tuple(path for name, path in _plugins.items() if named is None or name in named)
 
 
 def is_built_in(campaign: Campaign) -> bool:

@@ -48,10 +48,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def note(self) -> str:
-        """Whether this code measured it, if it did not measure all."""
-        if self.code in self.codes:
-            return "" if len(self.codes) == 1 else "partly measured with other code"
-        return "measured with other code" if self.codes else ""
+        """What is not of this code, and what is not in it."""
+        other = any(code != self.code for code in self.codes)
+        partly = "partly " if self.code in self.codes else ""
+        broke = sum(bool(one.parameters) for one in self.failed)
+        return "; ".join(
+            (
+                *([f"{partly}measured with other code"] if other else ()),
+                *([f"without {broke} of {len(self.cases)} cases, which failed"] if broke else ()),
+            )
+        )
 
     @property
     def is_good(self) -> bool:
@@ -147,11 +153,11 @@ def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     code = code_of(experiment.campaign)
     codes = sorted({one.code for one in outcomes}, key=lambda one: (one != code, one))
     comparisons: list[Comparison] = []
-    if len(table) and not failed:
+    if len(table):
         try:
             comparisons = experiment.compare(table)
         except Exception:  # one experiment that cannot tell must not take the others' results along
-            failed = [Failed({}, traceback.format_exc())]
+            failed.append(Failed({}, traceback.format_exc()))
     return Result(
         experiment=experiment,
         table=table,

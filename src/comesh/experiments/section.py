@@ -78,10 +78,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """In a few words."""
-        if self.failed:
-            return f"failed: {len(self.failed)}"
+        failed = f"failed: {len(self.failed)}" if self.failed else ""
         counts = Counter(one.verdict for one in self.comparisons)
-        told = ", ".join(f"{counts[one]} {one}" for one in COMPARED if counts[one]) or "measured"
+        told = ", ".join(f"{counts[one]} {one}" for one in COMPARED if counts[one])
+        told = told or ("" if self.failed else "measured")
         missed = sum(one.met is False for one in self.comparisons)
         bars = f"bars missed: {missed}" if missed else ""
-        return "; ".join(filter(None, (told, bars, self.note)))
+        return "; ".join(filter(None, (failed, told, bars, self.note)))

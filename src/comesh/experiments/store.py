@@ -13,6 +13,7 @@ import ast
 import enum
 import fcntl
 import inspect
+from collections.abc import Collection
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -121,12 +122,12 @@ def used_by(name: str, module: Path) -> list[str]:
     return [ast.unparse(defined[one]) for one in used]
 
 
-def code_of(campaign: Campaign) -> str:
-    """A digest of what the results of a campaign depend on."""
+def code_of(campaign: Campaign, named: Collection[str] | None = None) -> str:
+    """A digest of what the results of a campaign depend on; named: of the plug-ins these alone."""
     module = inspect.getsourcefile(campaign.run)
     assert module is not None
     packages = _MEASURED_REAL if campaign.real else _MEASURED
-    plugins = () if is_built_in(campaign) else (Path(module), *plugin_files())
+    plugins = () if is_built_in(campaign) else (Path(module), *plugin_files(named))
     return _digest(packages, Path(module), campaign.run.__name__, plugins)
 
 
