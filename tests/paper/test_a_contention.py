@@ -44,6 +44,14 @@ def test_only_optimistic_tries_again_and_again_and_waits_longest(table: Table) -
     assert longest["priority"] < longest["optimistic"]
 
 
+def test_a_median_beside_which_somebody_starves_says_so(table: Table) -> None:
+    for fewest, said in ((0, "in 1 of 1 meshes a routine never finished"), (1, "")):
+        starving = Table({**row, "fewest_runs": fewest} for row in table)
+        whys = {one.what: one.why for one in compare(starving)}
+        assert whys["optimistic, 90% overlap, default"].startswith(said)
+        assert bool(whys["optimistic, 90% overlap, default"]) == bool(said)
+
+
 def test_it_is_compared_and_drawn(table: Table) -> None:
     assert len(compare(table)) == 2 * len(WAYS)
     assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 8

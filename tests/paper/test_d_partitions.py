@@ -99,4 +99,24 @@ def test_a_cut_has_half_of_the_mesh_on_each_side() -> None:
 
 def test_it_is_compared_and_drawn(table: Table) -> None:
     assert len(compare(table)) == 4
-    assert len(draw(table).axes) == 3
+    assert len(draw(table).axes) == 4
+
+
+def test_the_calm_and_the_healed_mesh_are_held_to_an_end_of_all_firings(table: Table) -> None:
+    bars = {one.what: one.met for one in compare(table) if one.bar}
+    assert bars == {"0 % loss per hop, default": True, "after a cut of 10 s, default": True}
+    lost = {"when": "healed", "outcome": "open"}
+    bars = {one.what: one.met for one in compare(_changed(table, **lost)) if one.bar}
+    assert bars["after a cut of 10 s, default"] is False
+
+
+def test_how_long_a_mesh_was_cut_is_in_the_figure(table: Table) -> None:
+    whole, cut = draw(table.where(cut_s=0)), draw(table)
+    assert [len(one.axes[3].lines) for one in (whole, cut)] == [0, 2]
+
+
+def _changed(table: Table, *, when: str, outcome: str) -> Table:
+    return Table(
+        {**row, "outcome": outcome, "heard": True} if row["when"] == when and row.get("routine") else row
+        for row in table
+    )
