@@ -40,6 +40,24 @@ def test_no_leader_of_the_paper_reads_every_five_seconds() -> None:
     assert of_paper == {"polled every 0.2 s", "polled every 1 s", "push, polled every 1 s"}
 
 
+def test_changes_that_are_missed_count_as_long_as_they_had(table: Table) -> None:
+    """All, or some: else who misses the slow ones looks fast."""
+
+    def told(missed: int) -> str:
+        of_way = table.where(way="polled every 5 s")
+        rows = [
+            {**row, "window_hops": 1000, "lost": 1, "reaction_hops": None, "polling_hops": None}
+            if at < missed
+            else {**row, "reaction_hops": 100, "polling_hops": 90, "lost": 0}
+            for at, row in enumerate(of_way)
+        ]
+        return compare(Table(rows))[0].ours
+
+    assert "first command 100 hops, of which 90 until" in told(0)
+    assert "first command 550 hops, of which 545 until" in told(2)
+    assert "first command 1000 hops" in told(4)
+
+
 def test_it_is_compared_and_drawn(table: Table) -> None:
     assert len(compare(table)) == len(WAYS) - 1
     assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 2

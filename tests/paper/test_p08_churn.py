@@ -3,6 +3,7 @@
 import pytest
 
 from comesh.core.ids import NodeId
+from comesh.experiments.campaign import Verdict
 from comesh.experiments.measures.churn import drawn
 from comesh.experiments.measures.firings import MOST_CHURN, without_first
 from comesh.experiments.measures.presets import setup
@@ -62,6 +63,44 @@ def test_it_is_held_to_it_at_every_size(table: Table) -> None:
 
     assert met(Table([*sized(50, 0.0), *sized(250, 2.4)])) == [True]
     assert met(Table([*sized(50, 0.0), *sized(100, 0.0), *sized(250, 2.6)])) == [False]
+
+
+def test_it_agrees_where_the_bar_is_met_and_nowhere_else(table: Table) -> None:
+    """At every size, and not overall. What is shorter than the most that the paper says is no better."""
+
+    def said(small: float, large: float) -> Verdict:
+        rows = [
+            {**row, "devices": devices, "client_hops": 10.0 * (slower if row["churn"] else 1.0), "lost": 0}
+            for devices, slower in ((50, small), (250, large))
+            for row in table
+        ]
+        client = compare(Table(rows))[0]
+        assert client.met is (client.verdict is Verdict.AGREES)
+        assert bool(client.why) is bool(client.in_short) is (client.verdict is Verdict.DIFFERS)
+        assert ("N = 50: " in client.why) == (small > 1.25)
+        assert ("N = 250: " in client.why) == (large > 1.25)
+        return client.verdict
+
+    assert said(1.3, 1.38) == said(1.0, 1.26) == Verdict.DIFFERS
+    assert said(1.25, 1.0) == said(1.0, 1.0) == said(0.5, 0.5) == Verdict.AGREES
+
+
+def test_few_slow_firings_are_the_reason_only_if_the_others_are_not_slow(table: Table) -> None:
+    def said(others: float, slowest: float) -> str:
+        one = table.rows[0]["routine"]
+        rows = [
+            {
+                **row,
+                "client_hops": 20.0
+                + bool(row["churn"]) * (slowest if row["routine"] == one and row["seed"] < 3 else others),
+                "lost": 0,
+            }
+            for row in table
+        ]
+        return compare(Table(rows))[0].in_short
+
+    assert "longer at some N, by the tenth" in said(1.0, 200.0)
+    assert "not only by the tenth" in said(6.0, 200.0)
 
 
 def losing(table: Table, seeds: tuple[int, ...]) -> Table:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.p08_churn import run
 from comesh.experiments.p09_growth import compare, draw
 from comesh.experiments.table import Table
@@ -77,3 +78,52 @@ def test_why_it_is_steep_counts_who_was_held_up_and_leaves_out_the_lost(table: T
     without = compare(Table(row for row in churned if not row["lost"]))[0]
     assert f"Without the lost it grows {without.ours.split('x')[0]}x" in client.why
     assert "lost" not in without.why
+
+
+def growing(table: Table, large: float, spread: float = 0.0, seeds: int = 6) -> Comparison:
+    """What is said if client delays of ten hops come to be these."""
+    rows = [
+        {
+            **row,
+            "seed": seed,
+            "client_hops": 10.0 if row["devices"] == SIZES[0] else large + spread * (seed % 2),
+        }
+        for seed in range(seeds)
+        for row in as_large_as_the_paper(table)
+    ]
+    return compare(Table(rows))[0]
+
+
+def test_an_interval_stands_beside_it_and_says_where_the_bar_is_in_it(table: Table) -> None:
+    assert "3.90x [3.90, 3.90]" in growing(table, 39.0).ours
+    assert growing(table, 39.0).why == ""
+    near = growing(table, 38.0, spread=3.0)
+    assert near.verdict is Verdict.AGREES
+    assert near.why == "the interval holds 4x: other meshes may come out on its other side"
+    assert not near.in_short
+    above = growing(table, 39.0, spread=3.0)
+    assert above.verdict is Verdict.DIFFERS
+    assert "other side" in above.why
+    assert "by chance" in above.in_short
+    assert "by chance" not in growing(table, 45.0, spread=3.0).in_short
+    assert "[" not in growing(table, 39.0, seeds=2).ours
+
+
+def test_what_is_steep_says_whether_the_median_is(table: Table) -> None:
+    assert "the median too" in growing(table, 45.0).in_short
+    rows = [dict(row, client_hops=10.0) for row in as_large_as_the_paper(table)]
+    next(row for row in rows if row["devices"] == 750)["client_hops"] = 1e3
+    client = compare(Table(rows))[0]
+    assert client.verdict is Verdict.DIFFERS
+    assert "the median less" in client.in_short
+    assert "the median grows 1.00x" in client.why
+
+
+def test_dead_leaders_are_blamed_only_where_more_firings_are_held_up(table: Table) -> None:
+    rows = [
+        dict(row, churn=0.4, client_hops=10.0 if row["devices"] == SIZES[0] else 50.0)
+        for row in as_large_as_the_paper(table)
+    ]
+    assert "leader that dies" not in compare(Table(rows))[0].why
+    rows[-1]["client_hops"] = 500.0
+    assert "leader that dies" in compare(Table(rows))[0].why

@@ -3,7 +3,7 @@
 import pytest
 
 from comesh.core.group.patience import DOUBT_LEASES, DOUBT_ROUND_TRIPS, LEAST_DOUBT
-from comesh.experiments.campaign import Verdict
+from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.operation_panels import delay, mean_delay
 from comesh.experiments.p11_group_sizes import compare, draw, run
 from comesh.experiments.table import Table
@@ -89,6 +89,46 @@ def test_what_scales_well_grows_less_than_the_square_root_of_the_group(table: Ta
 
     assert said(1.7, 10.0) == {Verdict.AGREES}
     assert said(1.8, 0.0) == {Verdict.DIFFERS}
+
+
+def grown(table: Table, **times: float) -> dict[str, Comparison]:
+    """What is said if means become so many times as long from the smallest to the largest groups."""
+    rows = [
+        {**row, "mean": 10 * times.get(row["operation"].replace(" ", "_"), 1.0) ** (row["k"] == SIZES[1])}
+        for row in table
+    ]
+    found = {one.what.split(",")[0]: one for one in compare(Table(rows))}
+    for one in found.values():
+        assert bool(one.why) is bool(one.in_short) is (one.verdict is Verdict.DIFFERS)
+    return found
+
+
+FLAT = "state transfer at k = 9 against 3"
+
+
+def test_each_operation_that_differs_has_a_reason_of_its_own(table: Table) -> None:
+    slow = grown(table, election=2.0)
+    assert [what for what, one in slow.items() if one.verdict is Verdict.DIFFERS] == ["election by k"]
+    assert "ransfer" not in slow["election by k"].why + slow["election by k"].in_short
+    assert "less than half of it because quorums do" in slow["election by k"].in_short
+    slow = grown(table, quorum=2.0)
+    assert [what for what, one in slow.items() if one.verdict is Verdict.DIFFERS] == ["quorum by k"]
+    assert "ransfer" not in slow["quorum by k"].why + slow["quorum by k"].in_short
+    assert "f is 1 at k = 3 and 4 at 9" in slow["quorum by k"].why
+
+
+def test_transfers_are_put_down_to_quorums_only_if_these_grow(table: Table) -> None:
+    assert "mostly because quorums do" in grown(table, quorum=1.5, state_transfer=1.6)[FLAT].in_short
+    alone = grown(table, state_transfer=1.6)[FLAT]
+    assert "less than half of it because quorums do" in alone.in_short
+    assert "1.0 quorums at k = 3 and 1.6 at 9, and a quorum becomes 1.00x" in alone.why
+
+
+def test_transfers_that_shrink_differ_too_and_are_not_said_to_grow(table: Table) -> None:
+    shrunk = grown(table, state_transfer=0.5)[FLAT]
+    assert shrunk.verdict is Verdict.DIFFERS
+    assert "becomes 0.50x" in shrunk.why
+    assert shrunk.in_short == "State transfers take less time in the largest groups than in the smallest."
 
 
 def test_it_is_compared_and_drawn(table: Table) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from comesh.core.ids import NodeId
+from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.measures.churn import drawn, spared
 from comesh.experiments.measures.group_churn import schedule
 from comesh.experiments.operation_panels import mean_delay
@@ -75,6 +76,40 @@ def test_the_bar_can_be_missed(table: Table) -> None:
 
     assert met(1.2) == {True}
     assert met(1.3) == {False}
+
+
+def slowed(table: Table, wanted: str, times: float, lived: float = 1.0) -> Comparison:
+    """What is said if one operation takes that much longer with the most churn."""
+    by = {wanted: times, LIVED: lived}
+    rows = [
+        {**row, "mean": 10.0 * by.get(row["operation"], 1.0) ** (row["churn"] == MOST)}
+        if "mean" in row
+        else row
+        for row in table
+    ]
+    found = {one.what: one for one in compare(Table(rows))}
+    differ = [one for one in found.values() if one.verdict is Verdict.DIFFERS]
+    assert all(one.why and one.in_short for one in differ)
+    one = found[f"{wanted} by churn in %, paper"]
+    assert differ == [one]
+    return one
+
+
+def test_fewer_living_nodes_are_blamed_only_for_what_they_lengthen(table: Table) -> None:
+    for operation in ("quorum", "state transfer"):
+        far, near = slowed(table, operation, 1.5, lived=1.4), slowed(table, operation, 1.5)
+        assert "mostly as fewer nodes live" in far.in_short
+        assert "40% at 60 %" in far.why
+        assert "less than half of it is that fewer nodes live" in near.in_short
+        assert "at 60 % by 50%" in near.why
+        assert "at 40 %" not in near.why
+
+
+def test_slow_elections_are_put_down_to_other_crashes(table: Table) -> None:
+    counts = table.where(operation="election", churn=MOST).numbers("count")
+    one = slowed(table, "election", 1.5)
+    assert f"({sum(counts):.0f} at 60 %)" in one.why
+    assert "fewer nodes live" not in one.in_short
 
 
 def test_routines_touch_nothing_that_churn_takes_away() -> None:

@@ -19,7 +19,6 @@ from comesh.experiments.campaign import (
     Scale,
     Verdict,
     judged,
-    within,
 )
 from comesh.experiments.measures.firings import MOST_CHURN, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
@@ -32,8 +31,12 @@ SIZES = (50, 250, 750)
 QUICK_SIZES = (50, 250)
 CHURNS = (0.0, MOST_CHURN)
 MOST_INCREASE = 1.25
-NEAR = 0.1
-"""What is no further from the paper's number agrees with it."""
+SYNC_DELAY = (
+    "Sync delay: the last device of a run is free, committed by its group, until the first command of the "
+    "next run of the same routine, which waited. How long the release takes to reach that group and to be "
+    "committed there is not in it; in P15, where a device counts as free once its holder begins to release "
+    "it, that is."
+)
 ROUTINES, QUICK_ROUTINES = 10, 5
 SECONDS_AT_MOST = {Preset.PAPER: 150.0, Preset.DEFAULT: 20.0}
 """Of a case with the most devices; of others about by the square of theirs."""
@@ -87,6 +90,9 @@ class Pairs(NamedTuple):
     def ratio(self, column: str, of: Callable[[Sequence[float]], float] = fmean) -> float:
         return of(self.churned.numbers(column)) / of(self.calm.numbers(column))
 
+    def of_size(self, devices: int) -> "Pairs":
+        return Pairs(self.calm.where(devices=devices), self.churned.where(devices=devices))
+
     def with_both(self, column: str) -> "Pairs":
         """Those of which either has a number in that column."""
         both = [
@@ -111,11 +117,9 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
     counted = Pairs(with_lost(pairs.calm), with_lost(pairs.churned))
     ratio, medians = counted.ratio("client_hops"), counted.ratio("client_hops", median)
     sizes = {
-        devices: counted.churned.where(devices=devices).mean("client_hops")
-        / counted.calm.where(devices=devices).mean("client_hops")
-        for devices in counted.calm.distinct("devices")
+        devices: counted.of_size(devices).ratio("client_hops") for devices in counted.calm.distinct("devices")
     }
-    met = max(sizes.values()) <= MOST_INCREASE
+    slower = [devices for devices, times in sizes.items() if times > MOST_INCREASE]
     return Comparison(
         what=f"client delay with 40 % churn against without, {preset}",
         ours=(
@@ -123,15 +127,17 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
             f"{medians:.2f}x in the median; without lost ones "
             f"{pairs.with_both('client_hops').ratio('client_hops'):.2f}x on average"
         ),
-        paper="1.25x",
-        verdict=judged(agrees=within(ratio, MOST_INCREASE, NEAR), better=ratio < MOST_INCREASE),
-        why="" if met else _why_longer(counted),
+        paper="at most 1.25x: at every N",
+        verdict=judged(agrees=not slower),
+        why="; ".join(f"N = {devices}: {_why_longer(counted.of_size(devices))}" for devices in slower),
+        in_short=_longer([counted.of_size(devices) for devices in slower]) if slower else "",
         bar="at most 1.25x on average at every N, lost ones as long as they had",
-        met=met,
+        met=not slower,
     )
 
 
-def _why_longer(pairs: Pairs) -> str:
+def _longer_by(pairs: Pairs) -> tuple[list[float], list[float]]:
+    """By how much: the tenth of the firings that churn delayed most, and the others."""
     longer = sorted(
         (
             churned["client_hops"] - calm["client_hops"]
@@ -140,14 +146,29 @@ def _why_longer(pairs: Pairs) -> str:
         reverse=True,
     )
     tenth = -(-len(longer) // 10)
+    return longer[:tenth], longer[tenth:]
+
+
+def _why_longer(pairs: Pairs) -> str:
+    most, others = _longer_by(pairs)
     told = (
-        f"the {tenth} of {len(longer)} firings that churn delayed most waited {fmean(longer[:tenth]):.0f} "
-        f"hops longer on average, the others {fmean(longer[tenth:]):.0f}"
+        f"the {len(most)} of {len(pairs.calm)} firings that churn delayed most waited {fmean(most):.0f} hops "
+        f"longer on average{f', the others {fmean(others):.0f}' if others else ''}"
     )
     lost = pairs.churned.where(lost=1)
-    if len(lost):
+    if lost:
         told += f"; lost are {len(lost)}, and count {lost.mean('client_hops'):.0f} hops on average"
     return told
+
+
+def _longer(missing: Sequence[Pairs]) -> str:
+    """Of the sizes that miss it: whether a tenth of the firings does."""
+    few = all(
+        sum(_longer_by(pairs)[1]) <= (MOST_INCREASE - 1) * sum(pairs.calm.numbers("client_hops"))
+        for pairs in missing
+    )
+    found = f"With churn client delay is more than {100 * (MOST_INCREASE - 1):.0f} % longer at some N"
+    return f"{found}, {'by' if few else 'not only by'} the tenth of the firings that churn delays most."
 
 
 def _sync(preset: str, pairs: Pairs) -> Comparison:
@@ -214,7 +235,7 @@ EXPERIMENT = Experiment(
     id="P8",
     title="Churn",
     campaign=CAMPAIGN,
-    paper="With 40 % of the nodes churning the client delay is 25 % higher.",
+    paper="With 40 % of the nodes churning the client delay is at most 25 % higher.",
     compare=compare,
     draw=draw,
     about=(
@@ -227,6 +248,7 @@ EXPERIMENT = Experiment(
         "One that was lost has no delay: it counts as long as it had until the next one, and waited for "
         "longer. Nobody who crashed comes back here: a group that loses more than f members before they are "
         "replaced, which is at the end of an epoch (200 hops, 6,000 with `default`) or 300 hops after one is "
-        "believed dead, serves no more."
+        "believed dead, serves no more. "
+        f"{SYNC_DELAY}"
     ),
 )

@@ -4,7 +4,7 @@ The paper's defaults: 250 devices, 100 of them nodes. What is measured: measures
 """
 
 from collections.abc import Iterator
-from math import sqrt
+from math import isnan, sqrt
 
 from matplotlib.figure import Figure
 
@@ -89,7 +89,8 @@ def _scales(
         ours=f"{joined(by_size)} hops, mean: at most {ratio:.2f}x; {joined(medians)} hops, median",
         paper=f"scales well: less than {most:.2f}x",
         verdict=judged(agrees=ratio < most),
-        why="" if ratio < most or operation == "election" else _why_it_grows(means),
+        why="" if ratio < most else _why(operation, means),
+        in_short="" if ratio < most else _in_short(operation, means),
     )
 
 
@@ -101,21 +102,56 @@ def _flat(what: str, means: dict[str, dict[int, float]]) -> Comparison:
         ours=f"{ratio:.2f}x, of the means",
         paper=f"does not depend on k: within {100 * FLAT:.0f} %",
         verdict=judged(agrees=flat),
-        why="" if flat or ratio < 1 else _why_it_grows(means),
+        why="" if flat else _why("state transfer", means),
+        in_short="" if flat else _in_short("state transfer", means),
     )
 
 
-def _why_it_grows(means: dict[str, dict[int, float]]) -> str:
-    least, most = (
-        means["state transfer"][at(means["quorum"])] / means["quorum"][at(means["quorum"])]
-        for at in (min, max)
-    )
-    return (
-        "A quorum reaches to the f-th nearest member, who is farther away in larger groups: it takes "
-        f"{growth(means['quorum']):.2f}x. Our transfer holds two, the commit of the old config's end and the "
-        f"installation of the next one: it takes as long as {least:.1f} quorums in the smallest groups and "
-        f"{most:.1f} in the largest."
-    )
+def _why(operation: str, means: dict[str, dict[int, float]]) -> str:
+    by_size = means[operation]
+    least, most = min(by_size), max(by_size)
+    told = [_without(by_size) or f"From k = {least} to {most} it becomes {growth(by_size):.2f}x."]
+    longest = max(by_size, key=lambda k: by_size[k])
+    if longest not in (least, most):
+        told.append(f"It is longest at k = {longest}.")
+    if operation == "quorum":
+        told.append(
+            "The leader waits until f others have answered, so for the f-th nearest of the 2f others: f is "
+            f"{least // 2} at k = {least} and {most // 2} at {most}."
+        )
+    else:
+        quorums = {k: by_size[k] / means["quorum"][k] for k in (least, most)}
+        told.append(
+            f"It takes as long as {quorums[least]:.1f} quorums at k = {least} and {quorums[most]:.1f} at "
+            f"{most}, and a quorum becomes {growth(means['quorum']):.2f}x."
+        )
+    if operation == "state transfer":
+        told.append("It holds two: the commit of the old config's end and the installation of the next one.")
+    return " ".join(told)
+
+
+def _without(by_size: dict[int, float]) -> str:
+    without = [str(k) for k, mean in by_size.items() if isnan(mean)]
+    return f"There was none at k = {', '.join(without)}." if without else ""
+
+
+def _in_short(operation: str, means: dict[str, dict[int, float]]) -> str:
+    by_size = means[operation]
+    name = f"{operation.capitalize()}s"
+    if _without(by_size):
+        return f"{name} are missing at some k."
+    if growth(by_size) < 1:
+        middle = max(by_size.values()) > by_size[min(by_size)]
+        return f"{name} take less time in the largest groups than in the smallest{', most between' * middle}."
+    if operation == "quorum":
+        return (
+            f"On some topology {operation}s grow by more than the square root of k: they wait for the f-th "
+            "nearest member, and f grows with k."
+        )
+    as_quorums = growth(means["quorum"]) >= sqrt(growth(by_size))
+    holding = ", of which they hold two" if operation == "state transfer" else ""
+    mostly = "mostly because" if as_quorums else "less than half of it because"
+    return f"{name} take longer with k, {mostly} quorums do{holding}."
 
 
 def draw(table: Table) -> Figure:

@@ -1,10 +1,12 @@
 """What several experiments say of delays: how much they grow, which are below which, what was lost."""
 
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from statistics import fmean
+from typing import NamedTuple
 
 from comesh.experiments.campaign import Verdict, judged, within
-from comesh.experiments.table import Table
+from comesh.experiments.table import Table, percentile
 
 SLOWLY = 4.0
 """What rises slowly by the paper's own words rises less, from 50 to 750 devices."""
@@ -12,6 +14,15 @@ NEAR = 0.25
 """Times that are no further apart agree."""
 SLOW_RUN = 3.0
 """Times the ideal: who takes longer met more than hops."""
+DRAWS, MIDDLE = 1000, 95
+"""Of a bootstrap: how often seeds are drawn, and how many percent of what comes of it its interval holds."""
+FEWEST_SEEDS = 5
+"""Of fewer an interval says nothing."""
+INTERVALS = (
+    f"In brackets: the middle {MIDDLE} % of what comes out if the seeds are drawn anew with repetition, "
+    f"{DRAWS:,} times (bootstrap). A seed is a mesh of every size with its routines; of fewer than "
+    f"{FEWEST_SEEDS} none is told. Verdicts are by the number before it."
+)
 
 
 AUTHORS_PROGRAM = (
@@ -22,8 +33,10 @@ AUTHORS_PROGRAM = (
 IN_MEMORY = "Journals of real nodes are files in memory (tmpfs), where flushing costs next to nothing."
 """What real trials leave out: a disk."""
 
-BUSY = "many trials run at once here, and processes wait for one another (P14 tells the load of the machine)"
-AT_ONCE = f"{BUSY}; the authors' program had it for itself"
+AT_ONCE = (
+    "many trials run at once here, and processes wait for one another (P14 tells the load of the machine); "
+    "the authors' program had it for itself"
+)
 """Why a real delay may miss a bar that was measured with one mesh."""
 
 
@@ -40,6 +53,51 @@ def growth(curve: Mapping[int, float]) -> float:
 def most_growth(curve: Mapping[int, float]) -> float:
     """What grows slowly with the devices grows less than fourfold, and less than they do."""
     return min(SLOWLY, max(curve) / min(curve))
+
+
+class Interval(NamedTuple):
+    """Between which a growth lies in most draws of the meshes."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"[{self.low:.2f}, {self.high:.2f}]"
+
+    def holds(self, bar: float) -> bool:
+        return self.low <= bar <= self.high
+
+
+def growth_interval(table: Table, column: str) -> Interval | None:
+    """Of the growth of the means from the fewest devices to the most. None: there are too few seeds."""
+    sizes = by_devices(table, column)
+    ends = (min(sizes), max(sizes))
+    sums, counts = (table.summary(("devices", "seed"), column, of) for of in (sum, len))
+    seeds = [seed for seed in table.distinct("seed") if all((size, seed) in sums for size in ends)]
+    if len(seeds) < FEWEST_SEEDS:
+        return None
+    draws = Random(1)
+    found: list[float] = []
+    for _ in range(DRAWS):
+        drawn = draws.choices(seeds, k=len(seeds))
+        small, large = (
+            sum(sums[size, seed] for seed in drawn) / sum(counts[size, seed] for seed in drawn)
+            for size in ends
+        )
+        found.append(large / small)
+    beside = (100 - MIDDLE) / 2
+    return Interval(percentile(found, beside), percentile(found, 100 - beside))
+
+
+def told_growth(curve: Mapping[int, float], interval: Interval | None) -> str:
+    return f"{growth(curve):.2f}x{'' if interval is None else f' {interval}'}"
+
+
+def either_way(interval: Interval | None, bar: float) -> str:
+    """To be said where other meshes may be judged otherwise; else empty."""
+    if interval is None or not interval.holds(bar):
+        return ""
+    return f"the interval holds {bar:g}x: other meshes may come out on its other side"
 
 
 def mean_ratio(one: Mapping[int, float], other: Mapping[int, float]) -> float:
