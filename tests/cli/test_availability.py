@@ -1,6 +1,7 @@
 """`comesh availability`."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,28 @@ def test_power_domains_are_told_with_the_rule_and_without() -> None:
     assert "whole power domains out, of 4" in told
 
 
+NEAREST = """
+from comesh.core.selection.policies import register_member_policy
+
+
+def nearest(choice, draft):
+    draft.take(choice.nearest(), choice.size)
+
+
+register_member_policy("availability-nearest", nearest)
+"""
+
+
+def test_a_policy_of_ones_own_is_drawn_over(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(NEAREST)
+    drawing = (*PAPER, "--monte-carlo", "400", "--power-domains", "10")
+    mine = _asked(*drawing, "--members", "availability-nearest", "--plugin", str(file))
+    ours = _asked(*drawing)
+    borne = [one["power_domains"]["rule_off"]["availability"][1]["availability"] for one in (mine, ours)]
+    assert borne[0] < borne[1], "who takes all members from nearby loses more with a domain"
+
+
 def test_many_failures_are_thinned_out_and_the_last_is_shown() -> None:
     options = ("--smart", "5000", "--groups", "10", "--f", "3")
     told = runner.invoke(app, ["availability", *options]).stdout
@@ -75,7 +98,9 @@ def test_many_failures_are_thinned_out_and_the_last_is_shown() -> None:
     ("options", "told"),
     [
         (["--smart", "4"], "f = 5 makes groups of 11 members, and there are 4 nodes"),
-        (["--members", "near"], "--members near: expected lsh-mix or random"),
+        (["--members", "near"], "unknown member policy"),
+        (["--members", "near"], "or name its file with --plugin"),
+        (["--plugin", "none.py"], "none.py"),
         (["--power-domains", "5"], "say how often"),
         (["--power-domains", "101", "--monte-carlo", "10"], "there are only 100 nodes"),
         (["--power-domains", "30", "--monte-carlo", "10"], "25 or 34 would do"),

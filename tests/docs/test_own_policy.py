@@ -53,12 +53,21 @@ def test_a_policy_and_a_strategy_take_about_twenty_lines() -> None:
 def test_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("".join(CODE[:2]))
-    (command,) = SHELL
+    command, _ = SHELL
     arguments = command.replace("--devices 100 --minutes 3", "--devices 30 --minutes 1").split()
     assert len(arguments) == 12 and arguments[0] == "comesh"
     result = CliRunner().invoke(app, arguments[1:])
     assert result.exit_code == 0, result.output
     assert "every promise of the protocol held" in result.output
+
+
+def test_how_many_failures_it_bears_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("".join(CODE[:2]))
+    _, command = SHELL
+    result = CliRunner().invoke(app, command.replace("2000", "80").split()[1:])
+    assert result.exit_code == 0, result.output
+    assert "drawn: 80 times over real groups" in result.output
 
 
 @pytest.mark.parametrize(

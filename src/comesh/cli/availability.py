@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from comesh.cli.own_policies import Names, Plugins
 from comesh.cli.tables import table
 from comesh.cli.terminal import fail, number, out, print_json
 from comesh.core.streams import stream
@@ -35,7 +36,7 @@ _MOST_GROUPS = 10_000
 _MOST_DRAWS = 1_000_000
 _MOST_DRAWN = 200_000_000
 """Nodes times draws: some minutes."""
-_POLICIES = ("lsh-mix", "random")
+_DEFAULT_POLICY = "lsh-mix"
 
 _Smart = Annotated[int, typer.Option(min=1, max=_MOST_SMART, help="How many nodes there are.")]
 _Groups = Annotated[int, typer.Option(min=1, max=_MOST_GROUPS, help="How many groups.")]
@@ -49,17 +50,22 @@ _Draws = Annotated[
         metavar="DRAWS",
         min=0,
         max=_MOST_DRAWS,
-        help="Also draw so many orders of failures over groups as nodes would select them.",
+        help="Also draw so many orders of failures over groups as nodes would select them, shared out evenly "
+        f"over {EPOCHS} epochs.",
     ),
 ]
 _Topology = Annotated[Shape, typer.Option("--topology", help="The shape of the mesh that is drawn over.")]
 _Members = Annotated[
-    str, typer.Option(metavar="lsh-mix|random", help="How members are selected in that mesh.")
+    str,
+    typer.Option(metavar="POLICY", help="How members are selected in that mesh: lsh-mix, random, your own."),
 ]
 _Domains = Annotated[
     int,
     typer.Option(
-        "--power-domains", metavar="DOMAINS", min=0, help="Also draw which of so many power domains go out."
+        "--power-domains",
+        metavar="DOMAINS",
+        min=0,
+        help="With --monte-carlo: also draw which of so many power domains go out.",
     ),
 ]
 _Seed = Annotated[int, typer.Option(min=0, help="Decides mesh, selections and draws.")]
@@ -73,17 +79,17 @@ def availability(
     f: _F = 5,
     monte_carlo: _Draws = 0,
     topology: _Topology = Shape.GRID,
-    members: _Members = "lsh-mix",
+    members: _Members = _DEFAULT_POLICY,
     power_domains: _Domains = 0,
+    plugin: Plugins = None,
     seed: _Seed = 1,
     json: _Json = False,
 ) -> None:
     """Tell how likely all groups keep a majority when any so many nodes fail at once."""
-    if members not in _POLICIES:
-        fail(f"--members {members}: expected {' or '.join(_POLICIES)}")
+    Names(members=members).check(plugin)
     if power_domains and not monte_carlo:
         fail("--power-domains are drawn: say how often, such as --monte-carlo 2000")
-    if (topology is not Shape.GRID or members != _POLICIES[0]) and not monte_carlo:
+    if (topology is not Shape.GRID or members != _DEFAULT_POLICY) and not monte_carlo:
         fail(
             "--topology and --members are of a mesh that is drawn over: say how often, as --monte-carlo 2000"
         )

@@ -11,13 +11,13 @@ from typing import Annotated, NamedTuple
 import typer
 
 from comesh.cli.outputs import Force, check_output, is_trace, is_written_faults
-from comesh.cli.sim_mesh import DEVICES, SMART, Given, Mesh, Names, of_document, shaped
+from comesh.cli.own_policies import Names, Plugins
+from comesh.cli.sim_mesh import DEVICES, SMART, Given, Mesh, of_document, shaped
 from comesh.cli.sim_run import Outputs, Way, run
 from comesh.cli.sim_summary import show
 from comesh.cli.terminal import Exit, err, fail, print_json
 from comesh.core.ids import RoutineId
 from comesh.core.streams import stream
-from comesh.deployment.plugins import PluginError, load_plugin
 from comesh.deployment.problems import did_you_mean
 from comesh.sim.fault_files import FaultsFile, parse_faults
 from comesh.sim.faults import Schedule, ScheduleError, crashes
@@ -96,14 +96,6 @@ _Routines = Annotated[
         min=1, max=_MOST_ROUTINES, help="How many routines, without a FILE; left out: one per 5 devices."
     ),
 ]
-_Plugin = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--plugin",
-        metavar="FILE.PY",
-        help="Policies and strategies of your own: a file, or the name of a module; repeatable.",
-    ),
-]
 _Members = Annotated[
     str | None, typer.Option(metavar="POLICY", help="Who becomes a member, without a FILE; such as random.")
 ]
@@ -136,7 +128,7 @@ def sim(
     reach: _Reach = None,
     relays: _Relays = Relays.ALL,
     routines: _Routines = None,
-    plugin: _Plugin = None,
+    plugin: Plugins = None,
     members: _Members = None,
     leaders: _Leaders = None,
     strategy: _Strategy = None,
@@ -167,7 +159,8 @@ def sim(
     """
     outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
-    run_ms, names = minutes * 60_000.0, _names(plugin or [], Names(members, leaders, strategy))
+    run_ms, names = minutes * 60_000.0, Names(members, leaders, strategy)
+    names.check(plugin)
     given = Given(shape, devices, smart, reach, relays, routines, membership_only, seed, run_ms, names)
     mesh = _mesh(file, given)
     radio = RadioSettings(
@@ -211,16 +204,6 @@ def _simulate(
         fail(_located(error, breaking.file, written) + _known(error, mesh.topology))
     except OSError as error:
         fail(f"cannot write {error.filename or outputs.trace}: {error.strerror}")
-
-
-def _names(plugins: list[str], names: Names) -> Names:
-    try:
-        for plugin in plugins:
-            load_plugin(plugin)
-    except PluginError as error:
-        fail(str(error))
-    names.check()
-    return names
 
 
 def _mesh(file: Path | None, given: Given) -> Mesh:

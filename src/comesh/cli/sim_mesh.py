@@ -1,23 +1,18 @@
 """What `comesh sim` runs: the mesh of a document with its program, or a shape with the paper's workload."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from msgspec.structs import replace
+from typing import NamedTuple
 
 from comesh.cli.documents import read_deployment
+from comesh.cli.own_policies import Names
 from comesh.cli.terminal import fail
 from comesh.core.ids import DeviceId
 from comesh.core.membership import MembershipSettings
 from comesh.core.plan import SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
-from comesh.core.registry import Registry
 from comesh.core.selection import PlanningError
-from comesh.core.selection.policies import LEADER_POLICIES, MEMBER_POLICIES
-from comesh.core.strategies import LOCK_STRATEGIES, Strategy, strategy_named
+from comesh.core.strategies import Strategy, strategy_named
 from comesh.deployment.planning import plan_of
-from comesh.deployment.policy_names import check_name
-from comesh.deployment.problems import WrongError
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.drivers.virtual.document_devices import device_specs
@@ -53,31 +48,7 @@ class Given(NamedTuple):
     membership_only: bool
     seed: int
     run_ms: float
-    names: "Names"
-
-
-class Names(NamedTuple):
-    """Policies and a strategy by the names that are registered; None: the default."""
-
-    members: str | None = None
-    leaders: str | None = None
-    strategy: str | None = None
-
-    def check(self) -> None:
-        """Ends the command where one of them is not registered."""
-        registries: tuple[Registry[Any], ...] = (MEMBER_POLICIES, LEADER_POLICIES, LOCK_STRATEGIES)
-        for option, name, registry in zip(self._fields, self, registries, strict=True):
-            if name is not None:
-                try:
-                    check_name(registry, name)
-                except WrongError as wrong:
-                    fail(f"--{option} {name}: {wrong}")
-
-    def selection(self, f: int) -> SelectionSettings:
-        settings = SelectionSettings(f=f)
-        return replace(
-            settings, members=self.members or settings.members, leaders=self.leaders or settings.leaders
-        )
+    names: Names
 
 
 class Mesh(NamedTuple):

@@ -1,0 +1,53 @@
+"""Policies and strategies on the command line: by name, those of one's own from a file that is named, too."""
+
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from msgspec.structs import replace
+
+from comesh.cli.terminal import fail
+from comesh.core.plan import SelectionSettings
+from comesh.core.registry import Registry
+from comesh.core.selection.policies import LEADER_POLICIES, MEMBER_POLICIES
+from comesh.core.strategies import LOCK_STRATEGIES
+from comesh.deployment.plugins import PluginError, load_plugin
+from comesh.deployment.policy_names import check_name
+from comesh.deployment.problems import WrongError
+
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.PY",
+        help="Policies and strategies of your own: a file, or the name of a module; repeatable.",
+    ),
+]
+
+
+class Names(NamedTuple):
+    """Policies and a strategy by the names that are registered; None: the default."""
+
+    members: str | None = None
+    leaders: str | None = None
+    strategy: str | None = None
+
+    def check(self, plugins: list[str] | None) -> None:
+        """Ends the command where one of them is not registered, here or in a plug-in."""
+        try:
+            for plugin in plugins or []:
+                load_plugin(plugin)
+        except PluginError as wrong:
+            fail(str(wrong))
+        registries: tuple[Registry[Any], ...] = (MEMBER_POLICIES, LEADER_POLICIES, LOCK_STRATEGIES)
+        for option, name, registry in zip(self._fields, self, registries, strict=True):
+            if name is not None:
+                try:
+                    check_name(registry, name)
+                except WrongError as wrong:
+                    fail(f"--{option} {name}: {wrong}; or name its file with --plugin")
+
+    def selection(self, f: int) -> SelectionSettings:
+        settings = SelectionSettings(f=f)
+        return replace(
+            settings, members=self.members or settings.members, leaders=self.leaders or settings.leaders
+        )
