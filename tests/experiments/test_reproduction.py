@@ -343,6 +343,21 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert "*Ours* has nothing" in told and "<em>Ours</em> has nothing" in page, "they explain themselves"
 
 
+def test_the_parameters_are_those_of_the_cases_that_an_experiment_looks_at(tmp_path: Path) -> None:
+    result = toy_result(tmp_path)
+    assert report.parameters_of(result).startswith("number 0 to 3; seed 1. 4 cases, which took ")
+    few = msgspec.structs.replace(result.experiment, looks_at=lambda case: case["number"] == 2)
+    told = report.parameters_of(msgspec.structs.replace(result, experiment=few))
+    assert told.startswith("number 2; seed 1. 1 case of the 4 of squares, all of which took ")
+
+
+def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        report.write([toy_result(tmp_path / name)], tmp_path / name, MADE)
+    one, other = (tmp_path / name / "figures" / "P1.svg" for name in ("one", "other"))
+    assert one.read_bytes() == other.read_bytes()
+
+
 def test_outcomes_are_in_the_order_of_the_cases(tmp_path: Path) -> None:
     class Backwards(Processes):
         def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:

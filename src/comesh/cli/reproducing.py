@@ -266,7 +266,7 @@ class _Shown(reproduction.Progress):
         self._left -= 1
         now_s = time.monotonic()
         left_s = self._time_left.done(campaign, outcome.parameters, now_s - self._began_s)
-        left = f"about {max(1, math.ceil(left_s / 60))} min left"
+        left = f"about {max(1, math.ceil(left_s / 60))} min left" if self._left else "none left"
         if outcome.error:
             self._failed += 1
             if self._failed == 1:

@@ -77,6 +77,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[Table], Figure]
     about: str = ""
     """How it was measured, and what has to be known to read it."""
+    looks_at: Callable[[Parameters], bool] = lambda _: True
+    """Which cases of its campaign, of those that it shares with others."""
 
 
 def within(ours: float, paper: float, tolerance: float) -> bool:

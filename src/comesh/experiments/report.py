@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from pyarrow import parquet
 
@@ -73,7 +74,8 @@ def _what_differs(comparisons: Sequence[Comparison]) -> str:
 
 
 def _write_figure(figure: Figure, path: Path) -> bytes:
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    with rc_context({"svg.hashsalt": path.name}):  # equal figures are equal files
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=DOTS_PER_INCH)
     path.with_suffix(".png").write_bytes(picture.getvalue())
@@ -88,12 +90,20 @@ def _write_table(table: Table, path: Path) -> None:
 
 def parameters_of(result: Result) -> str:
     """What was varied, and how far; and what it took."""
-    names = list(dict.fromkeys(name for case in result.cases for name in case))
-    told = [f"{name} {_values([case[name] for case in result.cases if name in case])}" for name in names]
+    experiment = result.experiment
+    cases = [case for case in result.cases if experiment.looks_at(case)]
+    names = list(dict.fromkeys(name for case in cases for name in case))
+    told = [f"{name} {_values([case[name] for case in cases if name in case])}" for name in names]
+    of = (
+        ""
+        if len(cases) == len(result.cases)
+        else f" of the {len(result.cases)} of {experiment.campaign.name}"
+    )
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
     code = " and ".join(result.codes)
-    return f"{'; '.join(told)}. {len(result.cases)} cases, {took} in all, measured with code {code}."
+    all_took = f"{'all of which took' if of else 'which took'} {took}"
+    return f"{'; '.join(told)}. {len(cases)} case{'' if len(cases) == 1 else 's'}{of}, {all_took}, measured with code {code}."
 
 
 def _values(values: Sequence[Value]) -> str:
