@@ -102,8 +102,8 @@ def parameters_of(result: Result) -> str:
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
     code = " and ".join(result.codes)
-    all_took = f"{'all of which took' if of else 'which took'} {took}"
-    return f"{'; '.join(told)}. {len(cases)} case{'' if len(cases) == 1 else 's'}{of}, {all_took}, measured with code {code}."
+    counted = f"{len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
+    return f"{'; '.join(told)}. {counted}, {'all of ' if of else ''}which took {took}, measured with code {code}."
 
 
 def _values(values: Sequence[Value]) -> str:
