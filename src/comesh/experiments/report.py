@@ -103,7 +103,8 @@ def parameters_of(result: Result) -> str:
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
     code = " and ".join(result.codes)
     counted = f"{len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
-    return f"{'; '.join(told)}. {counted}, {'all of ' if of else ''}which took {took}, measured with code {code}."
+    all_of = "all of " if of else ""
+    return f"{'; '.join(told)}. {counted}, {all_of}which took {took}, measured with code {code}."
 
 
 def _values(values: Sequence[Value]) -> str:
