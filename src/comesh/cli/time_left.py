@@ -33,5 +33,9 @@ class TimeLeft:
         if not campaign.real:
             self._measured_s += campaign.about_s(case) / self._jobs
             self._took_s = after_s
+        return self.seconds
+
+    @property
+    def seconds(self) -> float:
         pace = self._took_s / self._measured_s if self._measured_s else 1.0
         return max(0.0, self._simulated_s) * pace + max(0.0, self._real_s)
