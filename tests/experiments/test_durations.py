@@ -1,4 +1,4 @@
-"""How long a reproduction takes on two cores, as its campaigns say: they are told when their cases took longer."""
+"""How long a reproduction takes on two cores, by what its campaigns say of their cases."""
 
 from comesh.cli.time_left import TimeLeft
 from comesh.experiments.campaign import Scale
