@@ -118,8 +118,7 @@ def test_p6_the_report_says_that_9_f_does_not_follow(table: Table) -> None:
 
 
 def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[str, Comparison]:
-    """What comes of other numbers, by the beginning of what is compared, in the rows of lsh-mix that are meant:
-    up to F = 40, one node after the other."""
+    """By what is compared: what comes of other numbers where nodes fail one by one in groups of lsh-mix."""
     meant = {"members": "lsh-mix", "domains": ONE_BY_ONE, **of}
     found = compare(
         Table(
@@ -177,8 +176,6 @@ def test_p6_above_the_formula_too_the_reason_is_read_off_the_groups(table: Table
 
 
 def test_p6b_what_falls_too_fast_is_named(table: Table) -> None:
-    found = _changed(table, lambda _: {"availability": 0.0}, groups=300)
-    assert found["F at 99% with 10, 30, 100, 300 groups, both presets"].verdict is Verdict.AGREES
     few = compare(
         Table(
             {**row, "availability": 0.0}
@@ -197,7 +194,9 @@ def test_p6b_what_falls_too_fast_is_named(table: Table) -> None:
 def test_p6_both_presets_are_drawn_where_they_differ(table: Table) -> None:
     same = [len(axes.lines) for axes in draw(table).axes]
     default = Table(
-        {**row, "availability": row["availability"] / 2} if row["preset"] == "default" else row
+        {**row, "availability": row["availability"] / 2}
+        if row["preset"] == "default" and row["failures"]
+        else row
         for row in table
     )
     apart = [len(axes.lines) for axes in draw(default).axes]

@@ -14,6 +14,7 @@ from statistics import fmean, median, pstdev
 from typing import Any
 
 from matplotlib.figure import Figure
+from msgspec.structs import replace
 
 from comesh.core.ids import NodeId
 from comesh.experiments.campaign import (
@@ -41,6 +42,12 @@ NEAR = 0.1
 APART = 0.05
 """Of what is uneven, what differs by less is alike: the paper's difference is then not to be seen."""
 TAIL_PERCENT = 99
+GOES_ROUND = 0.2
+"""If the tenth of the nodes that leads most does no more of it, no few nodes lead again and again."""
+ALIKE = f"within {APART:.0%}"
+NEIGHBOURHOODS = (
+    "groups take their near members in different neighbourhoods, where at random all draw from one urn"
+)
 
 
 def cases(scale: Scale) -> Iterator[Parameters]:
@@ -110,8 +117,7 @@ def compare(table: Table) -> list[Comparison]:
         found.append(_tail(preset, near["member"], anywhere["member"]))
         found.append(_leaders(preset, near["leader"], anywhere["leader"]))
         found += [_evenness(preset, role, near[role], anywhere[role]) for role in ROLES]
-        near_groups, anywhere_groups = spatial(rows, LSH), spatial(rows, RANDOM)
-        found += [_at_once(preset, role, near_groups[role], anywhere_groups[role]) for role in ROLES]
+        found += _all_at_once(preset, spatial(rows, LSH), spatial(rows, RANDOM))
     return found
 
 
@@ -124,7 +130,11 @@ def _median(preset: str, role: str, near: list[float], anywhere: list[float]) ->
         ours=f"LSH {medians[0]:.3f}, random {medians[1]:.3f}",
         paper="comparable",
         verdict=judged(agrees=agrees),
-        why="" if agrees else f"LSH has {medians[0] / medians[1]:.2f} of it",
+        why="" if agrees else f"LSH has {medians[0] / medians[1]:.2f} of it; {_means(near, anywhere)}",
+        in_short=""
+        if agrees
+        else f"The median of temporal load ({name}) is more than {NEAR:.0%} "
+        f"{'lower' if medians[0] < medians[1] else 'higher'} under LSH than at random.",
     )
 
 
@@ -137,12 +147,17 @@ def _tail(preset: str, near: list[float], anywhere: list[float]) -> Comparison:
         paper="LSH higher",
         verdict=verdict,
         why="" if verdict is Verdict.AGREES else f"LSH has {tails[0] / tails[1]:.2f} of it",
+        in_short=f"Members' 99th percentile of temporal load is the same under LSH as at random, {ALIKE}."
+        if verdict is Verdict.DIFFERS
+        else "",
     )
 
 
 def _leaders(preset: str, near: list[float], anywhere: list[float]) -> Comparison:
     medians = median(near), median(anywhere)
     agrees = medians[0] > (1 + NEAR) * medians[1]
+    tops = top_share(near), top_share(anywhere)
+    why, short = _why_no_higher(*medians, tops[0])
     return Comparison(
         what=f"temporal load, median, leader, {preset}",
         ours=f"LSH {medians[0]:.3f}, random {medians[1]:.3f}",
@@ -150,11 +165,37 @@ def _leaders(preset: str, near: list[float], anywhere: list[float]) -> Compariso
         verdict=judged(agrees=agrees),
         why=""
         if agrees
-        else "The centre of a cluster is another device in every epoch, so the near nodes, one of which "
-        "leads, change as well, and no few nodes lead again and again. The mean is almost the same under "
-        f"any policy, {fmean(near):.3f} and {fmean(anywhere):.3f}: as many leaders as groups. So a lower "
-        "median would not be better.",
+        else f"The tenth of the nodes that leads most does {tops[0]:.1%} of it under LSH, {tops[1]:.1%} at "
+        f"random; {why}. As to the median, {_means(near, anywhere)}.",
+        in_short="" if agrees else f"The median node leads {short}.",
     )
+
+
+def _why_no_higher(near: float, anywhere: float, top: float) -> tuple[str, str]:
+    """Of medians of leading, at length and in short. top: what the tenth has under LSH that leads most."""
+    is_alike = near >= (1 - NEAR) * anywhere
+    often = "about as often under LSH as at random" if is_alike else "less often under LSH than at random"
+    if top > GOES_ROUND:
+        why = "the more a few nodes lead, the less is left to the median one"
+        return why, f"{often}: a tenth of the nodes does over {GOES_ROUND:.0%} of it"
+    if is_alike:
+        why = "the centre of a cluster is drawn anew in every epoch, and with it who is near and may lead"
+        return f"no few nodes lead again and again, for {why}", f"{often}: {why}"
+    return "what does not explain it is that a few nodes lead much", often
+
+
+def top_share(loads: list[float]) -> float:
+    """What share of it the tenth of the nodes has that has most."""
+    most = sorted(loads, reverse=True)[: max(1, len(loads) // 10)]
+    return sum(most) / sum(loads)
+
+
+def _means(near: list[float], anywhere: list[float]) -> str:
+    means = fmean(near), fmean(anywhere)
+    told = f"the means are {means[0]:.3f} and {means[1]:.3f}"
+    if within(*means, NEAR):
+        told += ", about the same, for there are as many seats under any policy: lower would not be better"
+    return told
 
 
 def _evenness(preset: str, role: str, near: list[float], anywhere: list[float]) -> Comparison:
@@ -166,13 +207,28 @@ def _evenness(preset: str, role: str, near: list[float], anywhere: list[float]) 
         paper="random most even",
         verdict=verdict,
         why="" if verdict is Verdict.AGREES else f"LSH has {deviations[0] / deviations[1]:.2f} of it",
+        in_short=f"Temporal load ({role}) is spread over the nodes under LSH as at random, {ALIKE}."
+        if verdict is Verdict.DIFFERS
+        else "",
     )
+
+
+def _all_at_once(
+    preset: str, near: dict[str, dict[int, float]], anywhere: dict[str, dict[int, float]]
+) -> list[Comparison]:
+    """All roles whose rows differ are told in one sentence."""
+    found = {role: _at_once(preset, role, near[role], anywhere[role]) for role in ROLES}
+    alike = [role for role in ROLES if found[role].verdict is Verdict.DIFFERS]
+    short = f"Spatial load ({', '.join(alike)}) is spread over the nodes under LSH as at random, {ALIKE}"
+    if all(_is_less_crowded(near[role], anywhere[role]) for role in alike):
+        short += f", and a little more evenly: {NEIGHBOURHOODS}"
+    return [replace(one, in_short=f"{short}.") if role in alike else one for role, one in found.items()]
 
 
 def _at_once(preset: str, role: str, near: dict[int, float], anywhere: dict[int, float]) -> Comparison:
     deviations = deviation(near), deviation(anywhere)
     verdict = _random_lower(*deviations)
-    several = [sum(share for count, share in one.items() if count > 1) for one in (near, anywhere)]
+    reason = f": {NEIGHBOURHOODS}" if _is_less_crowded(near, anywhere) else ""
     return Comparison(
         what=f"spatial load, standard deviation, {role}, {preset}",
         ours=f"LSH {deviations[0]:.3f}, random {deviations[1]:.3f} groups at once",
@@ -180,10 +236,18 @@ def _at_once(preset: str, role: str, near: dict[int, float], anywhere: dict[int,
         verdict=verdict,
         why=""
         if verdict is Verdict.AGREES
-        else f"LSH has {deviations[0] / deviations[1]:.2f} of it: in several groups at once are "
-        f"{several[0]:.1%} of the nodes, at random {several[1]:.1%}. Groups take their near members in "
-        "different neighbourhoods, where at random all draw from one urn.",
+        else f"LSH has {deviations[0] / deviations[1]:.2f} of it; in several groups at once are "
+        f"{_several(near):.1%} of the nodes, at random {_several(anywhere):.1%}{reason}",
     )
+
+
+def _several(shares: dict[int, float]) -> float:
+    return sum(share for count, share in shares.items() if count > 1)
+
+
+def _is_less_crowded(near: dict[int, float], anywhere: dict[int, float]) -> bool:
+    """What neighbourhoods of their own explain: fewer nodes in several groups, and a smaller deviation."""
+    return _several(near) < _several(anywhere) and deviation(near) < deviation(anywhere)
 
 
 def _random_lower(near: float, anywhere: float) -> Verdict:
