@@ -6,7 +6,7 @@ from statistics import fmean, median, pstdev
 import pytest
 
 from comesh.experiments.campaign import Comparison, Verdict
-from comesh.experiments.p10_load import ROLES, compare, draw, run, spatial, temporal
+from comesh.experiments.p10_load import ROLES, SAID, compare, draw, run, spatial, temporal
 from comesh.experiments.table import Row, Table, percentile
 
 
@@ -130,13 +130,13 @@ def test_neighbourhoods_are_a_reason_only_where_lsh_is_less_crowded(table: Table
     less, more = crowded(dict.fromkeys(ROLES, 0.99)), crowded(dict.fromkeys(ROLES, 1.01))
     mixed = crowded({"leader": 0.99, "member": 1.5, "both": 0.99})
     for role in ROLES:
-        name = f"spatial load, standard deviation, {role}"
+        name = f"spatial load, standard deviation, {SAID[role]}"
         assert "neighbourhoods" in less[name].why
-        assert less[name].in_short.startswith("Spatial load (leader, member, both) ")
+        assert less[name].in_short.startswith("Spatial load (leader, member, leader or member) ")
         assert "neighbourhoods" in less[name].in_short
         assert more[name].verdict is Verdict.DIFFERS
         assert "neighbourhoods" not in more[name].why + more[name].in_short
-        told = "" if role == "member" else "Spatial load (leader, both) "
+        told = "" if role == "member" else "Spatial load (leader, leader or member) "
         assert mixed[name].in_short.startswith(told)
         assert bool(mixed[name].in_short) is bool(told)
 
@@ -145,10 +145,10 @@ def test_what_is_as_uneven_at_random_is_told_by_role(table: Table) -> None:
     loads = {(row["seed"], row["node"]): row for row in table.where(load="temporal", members="random")}
     same = changed(table, lambda row: dict(loads[row["seed"], row["node"]]) | LSH, load="temporal")
     for role in ROLES:
-        one = same[f"temporal load, standard deviation between nodes, {role}"]
+        one = same[f"temporal load, standard deviation between nodes, {SAID[role]}"]
         assert (
             one.in_short
-            == f"Temporal load ({role}) is spread over the nodes under LSH as at random, within 5%."
+            == f"Temporal load ({SAID[role]}) is spread over the nodes under LSH as at random, within 5%."
         )
     assert same["temporal load, 99th percentile, member"].verdict is Verdict.DIFFERS
 

@@ -157,5 +157,8 @@ EXPERIMENT = Experiment(
     ),
     compare=compare,
     draw=draw,
-    about=NOTE,
+    about=f"{NOTE} f = 2: groups of five.",
+    looks_at=lambda case: (
+        case["devices"] == SHARP_SIZE and (case["m"] == SHARP["m"] or case["members"] == RANDOM)
+    ),
 )

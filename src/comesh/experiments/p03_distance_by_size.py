@@ -141,5 +141,6 @@ EXPERIMENT = Experiment(
     paper="Section 3.6: it grows linearly with N for random selection, and stays small for LSH.",
     compare=compare,
     draw=draw,
-    about=NOTE,
+    about=f"{NOTE} f = 2: groups of five.",
+    looks_at=lambda case: DEFAULTS.items() <= case.items(),
 )

@@ -127,5 +127,6 @@ EXPERIMENT = Experiment(
     paper="Section 3.6: the overlap under LSH falls for large N, and is much larger than under random.",
     compare=compare,
     draw=draw,
-    about=NOTE,
+    about=f"{NOTE} f = 2: groups of five.",
+    looks_at=lambda case: DEFAULTS.items() <= case.items(),
 )

@@ -142,5 +142,6 @@ EXPERIMENT = Experiment(
     ),
     compare=compare,
     draw=draw,
-    about=NOTE,
+    about=f"{NOTE} f = 2: groups of five.",
+    looks_at=lambda case: case["devices"] == VARIED_SIZE and case["members"] == LSH,
 )

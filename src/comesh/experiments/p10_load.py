@@ -37,6 +37,7 @@ DEVICES = 250
 EPOCHS = 200
 """Enough that what is uneven is the policy, and not the luck of a few draws."""
 ROLES = ("leader", "member", "both")
+SAID = {"leader": "leader", "member": "member", "both": "leader or member"}
 NEAR = 0.1
 """Medians that differ by less are close to each other."""
 APART = 0.05
@@ -122,7 +123,7 @@ def compare(table: Table) -> list[Comparison]:
 
 
 def _median(preset: str, role: str, near: list[float], anywhere: list[float]) -> Comparison:
-    name = "member" if role == "member" else "leader or member"
+    name = SAID[role]
     medians = median(near), median(anywhere)
     agrees = within(*medians, NEAR)
     return Comparison(
@@ -202,12 +203,12 @@ def _evenness(preset: str, role: str, near: list[float], anywhere: list[float]) 
     deviations = pstdev(near), pstdev(anywhere)
     verdict = _random_lower(*deviations)
     return Comparison(
-        what=f"temporal load, standard deviation between nodes, {role}, {preset}",
+        what=f"temporal load, standard deviation between nodes, {SAID[role]}, {preset}",
         ours=f"LSH {deviations[0]:.3f}, random {deviations[1]:.3f}",
         paper="random most even",
         verdict=verdict,
         why="" if verdict is Verdict.AGREES else f"LSH has {deviations[0] / deviations[1]:.2f} of it",
-        in_short=f"Temporal load ({role}) is spread over the nodes under LSH as at random, {ALIKE}."
+        in_short=f"Temporal load ({SAID[role]}) is spread over the nodes under LSH as at random, {ALIKE}."
         if verdict is Verdict.DIFFERS
         else "",
     )
@@ -219,7 +220,8 @@ def _all_at_once(
     """All roles whose rows differ are told in one sentence."""
     found = {role: _at_once(preset, role, near[role], anywhere[role]) for role in ROLES}
     alike = [role for role in ROLES if found[role].verdict is Verdict.DIFFERS]
-    short = f"Spatial load ({', '.join(alike)}) is spread over the nodes under LSH as at random, {ALIKE}"
+    roles = ", ".join(SAID[role] for role in alike)
+    short = f"Spatial load ({roles}) is spread over the nodes under LSH as at random, {ALIKE}"
     if all(_is_less_crowded(near[role], anywhere[role]) for role in alike):
         short += f", and a little more evenly: {NEIGHBOURHOODS}"
     return [replace(one, in_short=f"{short}.") if role in alike else one for role, one in found.items()]
@@ -230,7 +232,7 @@ def _at_once(preset: str, role: str, near: dict[int, float], anywhere: dict[int,
     verdict = _random_lower(*deviations)
     reason = f": {NEIGHBOURHOODS}" if _is_less_crowded(near, anywhere) else ""
     return Comparison(
-        what=f"spatial load, standard deviation, {role}, {preset}",
+        what=f"spatial load, standard deviation, {SAID[role]}, {preset}",
         ours=f"LSH {deviations[0]:.3f}, random {deviations[1]:.3f} groups at once",
         paper="random most even",
         verdict=verdict,
@@ -291,7 +293,10 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
-        f"Selections of {EPOCHS} epochs without a simulation, everybody alive; a node that serves in several "
+        f"Grids of {DEVICES} devices, 100 of them nodes, f = 2: ten groups of five. Temporal load: the share "
+        "of the epochs in which a node has a role in any group; spatial load: in how many groups at once. A "
+        f"member is who does not lead that group. Selections of {EPOCHS} epochs without a simulation, "
+        "everybody alive; a node that serves in several "
         "groups at once serves that time once in temporal load. The group of the deployment, which the paper "
         "has not, is left out. Medians within 10 % of each other are comparable. Tails and deviations within "
         "5 % are alike, and where the paper has LSH above random that differs; it is better where LSH is "
