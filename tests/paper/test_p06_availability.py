@@ -118,7 +118,7 @@ def test_p6_the_report_says_that_9_f_does_not_follow(table: Table) -> None:
 
 
 def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[str, Comparison]:
-    """By what is compared: what comes of other numbers where nodes fail one by one in groups of lsh-mix."""
+    """By what is compared: what comes of other numbers where nodes fail each by itself in groups of lsh-mix."""
     meant = {"members": "lsh-mix", "domains": ONE_BY_ONE, **of}
     found = compare(
         Table(
@@ -130,7 +130,7 @@ def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[s
     )
     assert all(one.why and one.in_short for one in found if one.verdict is Verdict.DIFFERS)
     return {
-        one.what.split(":")[0].removeprefix("nodes that fail one by one, real groups, "): one for one in found
+        one.what.split(":")[0].removeprefix("nodes that fail each by itself, real groups, "): one for one in found
     }
 
 
