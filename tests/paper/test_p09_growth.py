@@ -99,7 +99,7 @@ def test_an_interval_stands_beside_it_and_says_where_the_bar_is_in_it(table: Tab
     assert growing(table, 39.0).why == ""
     near = growing(table, 38.0, spread=3.0)
     assert near.verdict is Verdict.AGREES
-    assert near.why == "the interval holds 4x: other meshes may come out on its other side"
+    assert near.why == "4x lies in the interval: other meshes may come out on its other side"
     assert not near.in_short
     above = growing(table, 39.0, spread=3.0)
     assert above.verdict is Verdict.DIFFERS

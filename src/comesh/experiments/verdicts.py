@@ -97,7 +97,7 @@ def either_way(interval: Interval | None, bar: float) -> str:
     """To be said where other meshes may be judged otherwise; else empty."""
     if interval is None or not interval.holds(bar):
         return ""
-    return f"the interval holds {bar:g}x: other meshes may come out on its other side"
+    return f"{bar:g}x lies in the interval: other meshes may come out on its other side"
 
 
 def mean_ratio(one: Mapping[int, float], other: Mapping[int, float]) -> float:
