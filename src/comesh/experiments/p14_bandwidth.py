@@ -285,7 +285,7 @@ def _networks(table: Table) -> list[Comparison]:
                 why="no hops: nothing is measured hop by hop, and grid and line differ in who is chosen only"
                 if lacking
                 else "one machine; hops are cables between network namespaces, and take next to no time",
-                in_short="Real trials ran on loopback, without hops.",
+                in_short="Real trials ran on loopback, without hops." if lacking else "",
             )
         )
     return found
@@ -311,7 +311,9 @@ def _what_load_changes(table: Table) -> str:
         "processes that want to run"
     )
     keys = ("preset", "shape", "routines")
-    busy, quiet = (table.where(where=where, measure=WORK).summary(keys, "value") for where in (REAL, QUIET))
+    busy, quiet = (
+        table.where(where=where, mode="mesh", measure=WORK).summary(keys, "value") for where in (REAL, QUIET)
+    )
     times = [busy[key] / rate for key, rate in quiet.items() if key in busy]
     if not times:
         return told

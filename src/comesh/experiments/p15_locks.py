@@ -262,8 +262,11 @@ def _why_not_slightly(course: _Course) -> tuple[str, str]:
     if course.times > SLIGHTLY[1]:
         return f"it rises by more; {averages}", f"On the line {course.measure} rises by more than slightly."
     half = f"half of the waits take no longer than {max(course.by_routines.values()):.0f} ms with any number"
-    short = f"On the line {course.measure} does not rise by its median"
-    return f"it does not rise: {half}; {averages}", f"{short}{', but on average' if last > first else ''}."
+    short = f"On the line {course.measure} hardly rises or falls by its median"
+    return (
+        f"less than {SLIGHTLY[0]} times is no rise: {half}; {averages}",
+        f"{short}{', and rises on average' if last > first else ''}.",
+    )
 
 
 def _ratios(name: str, here: Table) -> list[Comparison]:
