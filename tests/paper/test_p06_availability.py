@@ -118,7 +118,7 @@ def test_p6_the_report_says_that_9_f_does_not_follow(table: Table) -> None:
 
 
 def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[str, Comparison]:
-    """By what is compared: what comes of other numbers where nodes fail each by itself in groups of lsh-mix."""
+    """By what is compared: what comes of other numbers where nodes fail by themselves in groups of lsh-mix."""
     meant = {"members": "lsh-mix", "domains": ONE_BY_ONE, **of}
     found = compare(
         Table(
@@ -129,9 +129,8 @@ def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[s
         )
     )
     assert all(one.why and one.in_short for one in found if one.verdict is Verdict.DIFFERS)
-    return {
-        one.what.split(":")[0].removeprefix("nodes that fail each by itself, real groups, "): one for one in found
-    }
+    alone = "nodes that fail each by itself, real groups, "
+    return {one.what.split(":")[0].removeprefix(alone): one for one in found}
 
 
 def test_p6_presets_are_told_apart_where_they_differ(table: Table) -> None:
