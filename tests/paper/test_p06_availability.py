@@ -118,7 +118,7 @@ def test_p6_the_report_says_that_9_f_does_not_follow(table: Table) -> None:
 
 
 def _changed(table: Table, change: Callable[[Row], Row], **of: object) -> dict[str, Comparison]:
-    """By what is compared: what comes of other numbers where nodes fail by themselves in groups of lsh-mix."""
+    """By what is compared: what comes of other numbers where nodes fail by themselves, of lsh-mix."""
     meant = {"members": "lsh-mix", "domains": ONE_BY_ONE, **of}
     found = compare(
         Table(
