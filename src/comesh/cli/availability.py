@@ -86,7 +86,7 @@ def availability(
     json: _Json = False,
 ) -> None:
     """Tell how likely all groups keep a majority when any so many nodes fail at once."""
-    Names(members=members).check(plugin)
+    Names(members=members).checked(plugin)
     if power_domains and not monte_carlo:
         fail("--power-domains are drawn: say how often, such as --monte-carlo 2000")
     if (topology is not Shape.GRID or members != _DEFAULT_POLICY) and not monte_carlo:

@@ -31,8 +31,8 @@ class Names(NamedTuple):
     leaders: str | None = None
     strategy: str | None = None
 
-    def check(self, plugins: list[str] | None) -> None:
-        """Ends the command where one of them is not registered, here or in a plug-in."""
+    def checked(self, plugins: list[str] | None) -> "Names":
+        """The same; ends the command where one of them is not registered, here or in a plug-in."""
         try:
             for plugin in plugins or []:
                 load_plugin(plugin)
@@ -45,6 +45,7 @@ class Names(NamedTuple):
                     check_name(registry, name)
                 except WrongError as wrong:
                     fail(f"--{option} {name}: {wrong}; or name its file with --plugin")
+        return self
 
     def selection(self, f: int) -> SelectionSettings:
         settings = SelectionSettings(f=f)

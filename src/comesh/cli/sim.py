@@ -159,8 +159,7 @@ def sim(
     """
     outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
-    run_ms, names = minutes * 60_000.0, Names(members, leaders, strategy)
-    names.check(plugin)
+    run_ms, names = minutes * 60_000.0, Names(members, leaders, strategy).checked(plugin)
     given = Given(shape, devices, smart, reach, relays, routines, membership_only, seed, run_ms, names)
     mesh = _mesh(file, given)
     radio = RadioSettings(
