@@ -7,7 +7,7 @@ import pytest
 from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.p07_client_delay import compare, draw, run
 from comesh.experiments.table import Row, Table
-from comesh.experiments.verdicts import FEWEST_SEEDS, growth_interval, most_growth
+from comesh.experiments.verdicts import FEWEST_SEEDS, growth_interval, most_growth, ratio_interval
 
 SIZES = (50, 150)
 ROUTINES = 4
@@ -47,6 +47,17 @@ def test_the_delay_grows_by_less_than_the_mesh(table: Table) -> None:
 def test_all_locks_at_once_are_faster_than_one_after_the_other(table: Table) -> None:
     serial = table.where(strategy="sequential").mean("client_hops")
     assert table.where(strategy="optimistic").mean("client_hops") < 0.95 * serial
+
+
+def test_a_ratio_has_an_interval_over_seeds_and_none_of_few() -> None:
+    def of(*hops: float) -> Table:
+        return Table({"devices": 50, "seed": seed, "client_hops": one} for seed, one in enumerate(hops))
+
+    same, spread = of(*[10.0] * FEWEST_SEEDS), of(*[5.0 + 10 * (at % 2) for at in range(FEWEST_SEEDS)])
+    assert ratio_interval(same, same, "client_hops") == (1.0, 1.0)
+    wide = ratio_interval(spread, same, "client_hops")
+    assert wide is not None and wide.low < 0.9 and wide.high > 1.1
+    assert ratio_interval(of(10.0), of(10.0), "client_hops") is None
 
 
 def test_the_grid_is_not_above_the_others(table: Table) -> None:

@@ -142,9 +142,11 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         f"Grids, 40 % of the devices nodes, f = {F}, the whole protocol simulated. The worst domain goes out "
-        f"for {OUTAGE_S} s, {ROUTINES} routines fire meanwhile, of which those count all of whose devices "
-        "have power. Groups are those with a cluster. Served by nobody: without a leader, or with one that "
-        "has no majority. A group that lost its majority to a power loss waits on after the power is back, "
+        f"for {OUTAGE_S} s: that stops most groups, or, where none would, has most seats, so it may be "
+        f"another with the rule than without. {ROUTINES} routines fire meanwhile, of which those count all "
+        "of whose devices have power. Groups are those with a cluster. Served by nobody: without a leader, "
+        "or with one that has no majority. A group that lost its majority to a power loss waits on after the "
+        "power is back, "
         f"until nothing that was sent before can still land. A signal lasts {WINDOW_S / 4:g} s: one that "
         "comes and goes while a new leader is elected is seen by nobody, so a firing in the first seconds of "
         "the outage can be missing with the rule as well. The rule is on and off with either preset, "

@@ -195,7 +195,8 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         "Each point is one process with nothing before it. CPU time is compared, because wall time depends "
-        "on what else the machine does; the bar is on wall time. Traffic is end to end, of a mesh whose "
+        "still more on what else the machine does; the bar is on wall time. Traffic is end to end, of a mesh "
+        "whose "
         "nodes know each other, from five seconds on. Grids are cubes, so distances grow with the third root "
         "of N. Times and memory are of the simulator with all of its nodes, not of one node. With the "
         "paper's unit of time probes cannot cross a larger mesh than its own in time: it ends at 1,000."

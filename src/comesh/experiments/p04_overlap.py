@@ -39,12 +39,12 @@ def compare(table: Table) -> list[Comparison]:
 
 
 def _most_added(lsh: dict[int, float], random: dict[int, float]) -> float:
-    """To what stays at random: the most that LSH adds in any mesh."""
+    """To what stays at random: the most that LSH adds at any size."""
     return max(lsh[at] - random[at] for at in lsh)
 
 
 def _crowded(lsh: dict[int, float], random: dict[int, float]) -> list[int]:
-    """Where chance alone keeps so many that what LSH adds in any mesh would not make it well more, though it
+    """Where chance alone keeps so many that what LSH adds at any size would not make it well more, though it
     does in others."""
     most = _most_added(lsh, random)
     if all(lsh[devices] < WELL_ABOVE * random[devices] for devices in lsh):
@@ -78,11 +78,11 @@ def _at(
     if devices in crowded:
         why = (
             f"Here a group has {MEMBERS} of only {_nodes(devices)} nodes, so {_by_chance(devices):.2f} stay "
-            f"by chance. {why}; the most that it adds in any mesh is {_most_added(lsh, random):.2f}"
+            f"by chance. {why}; the most that it adds at any size is {_most_added(lsh, random):.2f}"
         )
         short = (
             f"At N = {' and '.join(map(str, crowded))} a group has so many of the few nodes that chance "
-            "alone keeps more members than LSH adds in any mesh."
+            "alone keeps more members than LSH adds at any size."
         )
     return Comparison(
         what=f"members kept at N = {devices}, {preset}",

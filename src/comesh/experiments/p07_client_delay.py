@@ -36,12 +36,14 @@ from comesh.experiments.verdicts import (
     growth_interval,
     mean_ratio,
     most_growth,
+    ratio_interval,
     slow_runs,
     told_growth,
     with_lost,
 )
 from comesh.sim.topology import Shape, make_topology
 
+CHANCE = " (by chance, perhaps: see its interval)"
 SHAPES = (Shape.GRID, Shape.RANDOM, Shape.CLUSTERED)
 NAMES = {Strategy.SEQUENTIAL: "SLA", Strategy.OPTIMISTIC: "OLA", Strategy.PRIORITY: "priority"}
 SIZES = (50, 250, 750)
@@ -148,7 +150,7 @@ def _not_gradual(here: Table, interval: Interval | None) -> str:
         found += f", {'most' if mostly else 'less than half'} of it in the hops of the ideal"
     else:
         found += f", {'nor' if growth(ideal) <= 1 else 'while'} does its ideal"
-    return f"{found}{' (by chance, perhaps: see its interval)' if chance else ''}."
+    return f"{found}{CHANCE if chance else ''}."
 
 
 def _below(preset: str, table: Table) -> Comparison:
@@ -191,25 +193,36 @@ def _topologies(preset: str, table: Table) -> Iterator[Comparison]:
     }
     not_below = {shape: by_shape[shape] for shape, ratio in ratios.items() if ratio <= 1}
     for shape, ratio in ratios.items():
+        interval = ratio_interval(grid, by_shape[shape], "client_hops")
+        why = "" if ratio > 1 else _why_not_above(grid, by_shape[shape], shape)
         yield Comparison(
             what=f"client delay on the grid against {shape}, SLA, {preset}",
-            ours=f"{ratio:.2f}x",
+            ours=_told_ratio(ratio, interval),
             paper="above",
             verdict=judged(agrees=ratio > 1),
-            why="" if ratio > 1 else _why_not_above(grid, by_shape[shape], shape),
+            why="; ".join(filter(None, (why, either_way(interval, 1)))),
             in_short="" if ratio > 1 else _not_above(grid, not_below),
         )
     clustered, random = by_shape[Shape.CLUSTERED], by_shape[Shape.RANDOM]
     ratio = _times(clustered, random, "client_hops")
+    interval = ratio_interval(clustered, random, "client_hops")
     alike = within(ratio, 1, ALIKE)
+    why = "" if alike else _why_apart(clustered, random)
+    either = either_way(interval, 1 - ALIKE) or either_way(interval, 1 + ALIKE)
     yield Comparison(
         what=f"client delay on clustered against random, SLA, {preset}",
-        ours=f"{ratio:.2f}x",
+        ours=_told_ratio(ratio, interval),
         paper=f"alike: within {100 * ALIKE:.0f} %",
         verdict=judged(agrees=alike),
-        why="" if alike else _why_apart(clustered, random),
-        in_short="" if alike else _apart(ratio, _times(clustered, random, "ideal_hops")),
+        why="; ".join(filter(None, (why, either))),
+        in_short=""
+        if alike
+        else _apart(ratio, _times(clustered, random, "ideal_hops"), preset, by_chance=bool(either)),
     )
+
+
+def _told_ratio(ratio: float, interval: Interval | None) -> str:
+    return f"{ratio:.3f}x{'' if interval is None else f' {interval}'}"
 
 
 def _why_not_above(grid: Table, other: Table, shape: Shape) -> str:
@@ -242,11 +255,13 @@ def _why_apart(clustered: Table, random: Table) -> str:
     )
 
 
-def _apart(ratio: float, ideal: float) -> str:
-    found = "Client delay on clustered is not like that on random"
+def _apart(ratio: float, ideal: float, preset: str, *, by_chance: bool) -> str:
+    found = f"Client delay on clustered is not like that on random with `{preset}`"
     if within(ideal, 1, ALIKE):
-        return f"{found}, though its ideal is."
-    return f"{found}, nor is its ideal." if (ideal > 1) == (ratio > 1) else f"{found}, against its ideal."
+        found += ", though its ideal is"
+    else:
+        found += ", nor is its ideal" if (ideal > 1) == (ratio > 1) else ", against its ideal"
+    return f"{found}{CHANCE if by_chance else ''}."
 
 
 def _polling(preset: str, table: Table) -> Comparison:
@@ -292,7 +307,8 @@ EXPERIMENT = Experiment(
         "From the reading at the leader of the trigger's device to the first command; no other routine is "
         f"active. {QUICK_ROUTINES} routines per case at the quick scale, {ROUTINES} at the full one, each "
         "fired once, on devices drawn uniformly. Gradually: it grows, by less than the 4x that the paper "
-        "states for 50 to 750 (P9), and by less than N. Alike: within 10 %. A firing that was lost counts as "
+        "states for 50 to 750 (P9), and by less than N. Alike: within 10 %. One against the "
+        "other: the mean over N of the ratio of their means. A firing that was lost counts as "
         f"long as it had. {INTERVALS} With the preset `paper` epochs last 200 hops, so a run often meets a "
         "handoff; with `default` 6,000. Here and in P8, P9, A and B devices are read and members are probed "
         "every 100 hops with either preset; in P11 to P13, D, E and G every 20 with `paper`."

@@ -180,6 +180,7 @@ EXPERIMENT = Experiment(
     compare=compare,
     draw=draw,
     about=(
+        f"{SEEDS} seeds on the grid, {OTHER_SEEDS} on the other shapes. "
         "Judged by the mean over all operations of all seeds, in hops; beside it the mean over seeds of each "
         "seed's median, which is a whole number of round trips. Scales well: by less than the square root of "
         "what the group grows by, as the paper's slow rise with N is (less than 4x for 15x). Messages that "

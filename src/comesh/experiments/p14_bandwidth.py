@@ -367,7 +367,9 @@ EXPERIMENT = Experiment(
     about=(
         "The paper has a group for each routine, we have one for each of four clusters, in which routines "
         "are anchored, and one for the deployment. 11 nodes at 11 of 16 places, k = 3, devices asked every "
-        "second, epochs of 60 s (20 s at the quick scale), sequential locks, the first 10 s dropped; the hub "
+        "second, epochs of 60 s (20 s at the quick scale), sequential locks, the first 10 s dropped. In "
+        "full, trials of 1, 5, 10, 15 and 20 routines last 150, 300, 600, 500 and 600 s (`paper`: 1, 10 and "
+        "20 of them), quiet ones 300 s, and those of a hub, in which nobody is killed, 60 s. The hub "
         "is the preset `central`. End to end by the nodes' own counters, before encryption and bundling, "
         "membership apart: what a node says to devices, hears from them and says to other nodes. Hop by hop "
         "at the nodes' own places, in the real mesh: IP packets that leave a station on its cables, counted "

@@ -125,7 +125,7 @@ def _sizes(measure: str, name: str, here: Table, beside: str, *, is_judged: bool
     values = {
         (str(shape), routines): one
         for shape in Shape
-        for routines, one in medians(here.where(shape=str(shape)), measure).items()
+        for routines, one in medians(rows.where(shape=str(shape)), measure).items()
     }
     if not values or not len(rows):
         return []
@@ -314,7 +314,8 @@ EXPERIMENT = Experiment(
         "for it. A device is free when the run that has it begins to give its locks back. Sync delay: the "
         "last of a run's devices becomes free until the run executes; conflict: of those runs alone that "
         "found a device held. Medians are those over trials of each trial's, P90 and mean the means over "
-        "trials of theirs: a mean above the P90 is made by few, long delays. Read off recordings of the real "
+        "trials of theirs: a mean above the P90 is made by few, long delays, "
+        "which were not taken apart. Read off recordings of the real "
         "nodes and off the simulation in the same way. With one routine there are no conflicts, and few "
         "runs. Many real trials run at once on one machine; in full there are quiet ones, two at a time on "
         "the grid with 10 routines, which are held to the authors' program. "

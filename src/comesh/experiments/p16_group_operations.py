@@ -162,7 +162,9 @@ EXPERIMENT = Experiment(
         "recording. Leaders are killed (kill -9) at the end of each trial, one after the other. State "
         "transfer: the leader of a config proposes its end until the leader of the next one serves. Many "
         "real trials run at once on one machine, and show its load too; in full there are quiet ones, two "
-        f"at a time on the grid with 10 routines, which are held to the authors' program. {IN_MEMORY} "
+        "at a time on the grid with 10 routines, which are held to the authors' program. Median and P90 are "
+        "the medians over trials of theirs, of some four elections each; the mean is over all operations. "
+        f"{IN_MEMORY} "
         f"{AUTHORS_PROGRAM}"
     ),
 )

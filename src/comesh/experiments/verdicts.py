@@ -89,6 +89,27 @@ def growth_interval(table: Table, column: str) -> Interval | None:
     return Interval(percentile(found, beside), percentile(found, 100 - beside))
 
 
+def ratio_interval(one: Table, other: Table, column: str) -> Interval | None:
+    """Of `mean_ratio` between the two. None: there are too few seeds that both have."""
+    sides = [table.summary(("devices", "seed"), column, of) for table in (one, other) for of in (sum, len)]
+    sizes = [size for size in one.distinct("devices") if size in other.distinct("devices")]
+    seeds = [
+        seed for seed in one.distinct("seed") if all((at, seed) in side for at in sizes for side in sides)
+    ]
+    if len(seeds) < FEWEST_SEEDS:
+        return None
+    draws = Random(1)
+    found: list[float] = []
+    for _ in range(DRAWS):
+        drawn = draws.choices(seeds, k=len(seeds))
+        sums, counts, other_sums, other_counts = (
+            {at: sum(side[at, seed] for seed in drawn) for at in sizes} for side in sides
+        )
+        found.append(fmean(sums[at] / counts[at] / (other_sums[at] / other_counts[at]) for at in sizes))
+    beside = (100 - MIDDLE) / 2
+    return Interval(percentile(found, beside), percentile(found, 100 - beside))
+
+
 def told_growth(curve: Mapping[int, float], interval: Interval | None) -> str:
     return f"{growth(curve):.2f}x{'' if interval is None else f' {interval}'}"
 
