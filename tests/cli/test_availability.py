@@ -1,6 +1,7 @@
 """`comesh availability`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.core.selection.policies import MEMBER_POLICIES
 
 runner = CliRunner()
 PAPER = ["--smart", "100", "--groups", "30", "--f", "5"]
@@ -76,6 +78,13 @@ register_member_policy("availability-nearest", nearest)
 """
 
 
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    yield
+    MEMBER_POLICIES.remove("availability-nearest")
+
+
+@pytest.mark.usefixtures("as_before")
 def test_a_policy_of_ones_own_is_drawn_over(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(NEAREST)
