@@ -1,17 +1,15 @@
 """Handshakes that are begun and not ended: whoever begins many of them keeps nobody else out."""
 
 import asyncio
-import os
 import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from transport_parts import HOST, ONE, TWO, Inbox, credentials, make, opened, until
+from transport_parts import HOST, ONE, TWO, Inbox, begin_handshake, credentials, make, opened, until
 
 from comesh.core.ids import NodeId
-from comesh.runtime.transport.packets import VERSION, Cookie, Hello, Knock, decode, encode
 from comesh.runtime.transport.session import Session, Way
 from comesh.runtime.transport.settings import (
     MOST_HALF_OPEN,
@@ -46,17 +44,9 @@ def sockets(hosts: list[str]) -> Iterator[list[socket.socket]]:
 
 async def crowd(hosts: list[str], receiver: UdpTransport, times: int) -> None:
     """From each of these so many handshakes are begun, with valid cookies, and none goes on."""
-    loop = asyncio.get_running_loop()
-    begun = Session(credentials(ONE).context(), bytes(8), Way(None, ()), initiated=True, now_ms=0.0)
-    _, parts = begun.handshake(b"")
     with sockets(hosts) as ones:
         for one in ones * times:
-            nonce, session = os.urandom(16), os.urandom(8)
-            one.sendto(encode(Knock(VERSION, nonce, session)), (HOST, receiver.port))
-            cookie = None
-            while not isinstance(cookie, Cookie) or cookie.nonce != nonce:  # not a flight said again
-                cookie = decode(await asyncio.wait_for(loop.sock_recv(one, 2048), 10.0))
-            one.sendto(encode(Hello(cookie.cookie, nonce, session, parts[0])), (HOST, receiver.port))
+            await begin_handshake(one, (HOST, receiver.port))
         last = one.getsockname()[1]
         await until(
             lambda: (

@@ -3,9 +3,11 @@
 import asyncio
 import functools
 import itertools
+import os
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Authority, Credentials
 from comesh.runtime.transport.guard import Guard, NobodyRefused
+from comesh.runtime.transport.packets import VERSION, Cookie, Hello, Knock, decode, encode
+from comesh.runtime.transport.session import Session, Way
 from comesh.runtime.transport.settings import TransportSettings
 from comesh.runtime.transport.udp import UdpTransport
 
@@ -122,6 +126,34 @@ async def until_sent(transport: UdpTransport, to: NodeId, message: bytes, inbox:
         return message in inbox.messages
 
     await until(came, f"{message!r} comes to {to}")
+
+
+async def begin_handshake(one: socket.socket, at: tuple[str, int]) -> None:
+    """A stranger's: with a valid cookie and what a real node begins with. It does not go on after that."""
+    nonce, session = os.urandom(16), os.urandom(8)
+    cookie = await _cookie(one, at, nonce, session)
+    one.sendto(encode(Hello(cookie.cookie, nonce, session, _first_flight())), at)
+
+
+async def _cookie(one: socket.socket, at: tuple[str, int], nonce: bytes, session: bytes) -> Cookie:
+    """As a node does, it knocks again until it is answered: flights that are said again to all that it began
+    may fill its socket, and then the kernel drops the answer."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            one.sendto(encode(Knock(VERSION, nonce, session)), at)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    while True:
+                        said = decode(await loop.sock_recv(one, 2048))
+                        if isinstance(said, Cookie) and said.nonce == nonce:
+                            return said
+
+
+@functools.cache
+def _first_flight() -> bytes:
+    begun = Session(credentials(THREE).context(), bytes(8), Way(None, ()), initiated=True, now_ms=0.0)
+    return begun.handshake(b"")[1][0]
 
 
 class Relay:
