@@ -71,30 +71,41 @@ class Interval(NamedTuple):
 def growth_interval(table: Table, column: str) -> Interval | None:
     """Of the growth of the means from the fewest devices to the most. None: there are too few seeds."""
     sizes = by_devices(table, column)
-    ends = (min(sizes), max(sizes))
-    sums, counts = (table.summary(("devices", "seed"), column, of) for of in (sum, len))
-    seeds = [seed for seed in table.distinct("seed") if all((size, seed) in sums for size in ends)]
-    if len(seeds) < FEWEST_SEEDS:
-        return None
-    draws = Random(1)
-    found: list[float] = []
-    for _ in range(DRAWS):
-        drawn = draws.choices(seeds, k=len(seeds))
-        small, large = (
-            sum(sums[size, seed] for seed in drawn) / sum(counts[size, seed] for seed in drawn)
-            for size in ends
-        )
-        found.append(large / small)
-    beside = (100 - MIDDLE) / 2
-    return Interval(percentile(found, beside), percentile(found, 100 - beside))
+    ends = {min(sizes), max(sizes)}
+    return _over_seeds([Table(row for row in table if row["devices"] in ends)], column, _growth_of_one)
 
 
 def ratio_interval(one: Table, other: Table, column: str) -> Interval | None:
     """Of `mean_ratio` between the two. None: there are too few seeds that both have."""
-    sides = [table.summary(("devices", "seed"), column, of) for table in (one, other) for of in (sum, len)]
-    sizes = [size for size in one.distinct("devices") if size in other.distinct("devices")]
+    return _over_seeds([one, other], column, _ratio_of_two)
+
+
+def _growth_of_one(curves: Sequence[Mapping[int, float]]) -> float:
+    return growth(curves[0])
+
+
+def _ratio_of_two(curves: Sequence[Mapping[int, float]]) -> float:
+    return mean_ratio(curves[0], curves[1])
+
+
+def _over_seeds(
+    tables: Sequence[Table], column: str, read_off: Callable[[Sequence[Mapping[int, float]]], float]
+) -> Interval | None:
+    """Of what is read off the means by devices, one curve of a table, where all tables have the same draw."""
+    sides = [
+        (table.summary(("devices", "seed"), column, sum), table.summary(("devices", "seed"), column, len))
+        for table in tables
+    ]
+    parts = [part for side in sides for part in side]
+    sizes = [
+        size
+        for size in tables[0].distinct("devices")
+        if all(size in one.distinct("devices") for one in tables)
+    ]
     seeds = [
-        seed for seed in one.distinct("seed") if all((at, seed) in side for at in sizes for side in sides)
+        seed
+        for seed in tables[0].distinct("seed")
+        if all((size, seed) in part for size in sizes for part in parts)
     ]
     if len(seeds) < FEWEST_SEEDS:
         return None
@@ -102,10 +113,12 @@ def ratio_interval(one: Table, other: Table, column: str) -> Interval | None:
     found: list[float] = []
     for _ in range(DRAWS):
         drawn = draws.choices(seeds, k=len(seeds))
-        sums, counts, other_sums, other_counts = (
-            {at: sum(side[at, seed] for seed in drawn) for at in sizes} for side in sides
-        )
-        found.append(fmean(sums[at] / counts[at] / (other_sums[at] / other_counts[at]) for at in sizes))
+        totals = [{size: sum(part[size, seed] for seed in drawn) for size in sizes} for part in parts]
+        curves = [
+            {size: sums[size] / counts[size] for size in sizes}
+            for sums, counts in zip(totals[::2], totals[1::2], strict=True)
+        ]
+        found.append(read_off(curves))
     beside = (100 - MIDDLE) / 2
     return Interval(percentile(found, beside), percentile(found, 100 - beside))
 
