@@ -55,7 +55,7 @@ class Asking(Assembly):
         def on_early(sender: NodeId, letter: Letter, step: Step) -> None:
             (on_letter if letter.to == BENCH else usual_early)(sender, letter, step)
 
-        post._on_letter, groups.deliver_early = on_letter, on_early  # type: ignore[method-assign]
+        post._on_letter, groups.deliver_early = on_letter, on_early
         self.host.listeners.append(self._told)
 
     def _told(self, told: Observation) -> None:

@@ -44,7 +44,7 @@ def test_a_revoked_node_is_out_and_the_mesh_goes_on(mesh: Keyed) -> None:
     assert "the certificate of this node is revoked" in mesh.said("n3")
     wait_for((mesh.data_of("n2") / "revoked.crl").is_file, "n2 has the list")
     for node in ("n1", "n2"):
-        wait_for(lambda node=node: mesh.sees(node, "n1", "n2"), f"{node} sees who is left")  # type: ignore[misc]
+        wait_for(lambda node=node: mesh.sees(node, "n1", "n2"), f"{node} sees who is left")
         mesh.fires(node)
 
 
@@ -58,7 +58,7 @@ def test_what_was_revoked_stays_so_over_a_restart(mesh: Keyed) -> None:
     mesh.begin_node("n3")  # knows of nothing, until others refuse it
     wait_for(lambda: not mesh.runs("n3"), "n3 ends again")
     assert mesh.exit_code("n3") == REVOKED
-    said = [what for node in ("n1", "n2") for what in mesh.mesh_status(node).nodes[node].trouble]  # type: ignore[index, union-attr]
+    said = [what for node in ("n1", "n2") for what in mesh.mesh_status(node).nodes[node].trouble]
     assert any(what.startswith("n3 shows a revoked certificate") for what in said), said
     mesh.kill("n3")
     mesh.begin_node("n3")  # it knows by now
@@ -142,7 +142,7 @@ def replace_the_authority(mesh: Keyed) -> None:
         mesh.copy(node, "authority.crt")
     for node in ALL:
         wait_for(
-            lambda node=node: _notes(mesh, node),  # type: ignore[misc]
+            lambda node=node: _notes(mesh, node),
             f"{node} says that its certificate is of the former authority",
         )
     mesh.fires("n1")
@@ -150,7 +150,7 @@ def replace_the_authority(mesh: Keyed) -> None:
     for node in ALL:
         mesh.copy(node)
     for node in ALL:
-        wait_for(lambda node=node: not _notes(mesh, node), f"{node} has a new certificate")  # type: ignore[misc]
+        wait_for(lambda node=node: not _notes(mesh, node), f"{node} has a new certificate")
     mesh.fires("n2")
     mesh.command("rotate", "--authority", "--finish")
     before = {node: mesh.said(node).count("certificates of 1 authority count now") for node in ALL}
@@ -158,9 +158,7 @@ def replace_the_authority(mesh: Keyed) -> None:
         mesh.copy(node, "authority.crt")
     for node in ALL:
         wait_for(
-            lambda node=node: (  # type: ignore[misc]
-                mesh.said(node).count("certificates of 1 authority count now") > before[node]
-            ),
+            lambda node=node: mesh.said(node).count("certificates of 1 authority count now") > before[node],
             f"{node} trusts the new authority only",
         )
     assert fingerprint(read_certificate(mesh.keys / "authority.crt", "")) != former

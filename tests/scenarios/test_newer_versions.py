@@ -66,7 +66,7 @@ def test_who_was_away_when_it_was_removed_hears_of_it_and_ends() -> None:
     world.run_until(40_000.0)
     living = {machine.node_id for machine in world.machines.values() if machine.process is not None}
     assert swarm.answers.done == {"leave try 1"}
-    assert all(swarm._living(node)[1].versions.newest.version == 2 for node in living)  # type: ignore[index]
+    assert all(swarm._living(node)[1].versions.newest.version == 2 for node in living)
     world.start(machine)
     world.run_until(60_000.0)
     assert machine.process is None

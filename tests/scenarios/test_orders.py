@@ -68,7 +68,7 @@ class Orders:
         """Of whoever serves the group."""
         for name in NODES:
             process = self.stage.world.machines[name].process
-            node = None if process is None else process.node.node  # type: ignore[attr-defined]
+            node = None if process is None else process.node.node
             if isinstance(node, Node) and node.groups is not None:
                 serving = node.groups.serving(group)
                 if serving is not None:
@@ -97,7 +97,7 @@ def set_on(device: DeviceId, on: bool = True) -> SetDevice:
 def leader_of(mesh: Orders, group: GroupId) -> str:
     for name in NODES:
         process = mesh.stage.world.machines[name].process
-        node = None if process is None else process.node.node  # type: ignore[attr-defined]
+        node = None if process is None else process.node.node
         if isinstance(node, Node) and node.groups is not None and node.groups.serving(group) is not None:
             return name
     raise AssertionError(f"nobody serves {group}")
@@ -107,7 +107,7 @@ def notice_of(mesh: Orders, name: str) -> Notice | None:
     """What a node has heard of a pause of all."""
     process = mesh.stage.world.machines[name].process
     assert process is not None
-    found: Notice | None = process.node.node.groups.notice(PAUSED)  # type: ignore[attr-defined]
+    found: Notice | None = process.node.node.groups.notice(PAUSED)
     return found
 
 
@@ -142,7 +142,7 @@ def test_a_pause_stops_what_runs_before_its_next_command_and_drops_what_waits() 
     assert mesh.reading(LAMP) is True, "that command was under way"
     assert mesh.reading(DeviceId("fan")) is False
     assert mesh.reading(KETTLE) is False
-    assert mesh.records(HALL)["device/lamp"].hold is None  # type: ignore[union-attr]
+    assert mesh.records(HALL)["device/lamp"].hold is None
     mesh.end()
 
 
@@ -152,7 +152,7 @@ def test_a_command_that_went_to_the_wrong_node_is_not_sent_on_after_the_pause() 
     mesh.stage.run(1)
     process = mesh.stage.world.machines[leader_of(mesh, KITCHEN)].process
     assert process is not None
-    groups = process.node.node.groups  # type: ignore[attr-defined]
+    groups = process.node.node.groups
     run = mesh.records(KITCHEN)["run/evening"]
     assert isinstance(run, RunRecord)
     assert run.stage is Stage.EXECUTING
