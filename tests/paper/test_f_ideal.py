@@ -10,7 +10,7 @@ from comesh.experiments.measures.delays import client_delays
 from comesh.experiments.measures.mesh import FOR_EVER_MS
 from comesh.experiments.p07_client_delay import run
 from comesh.experiments.table import Table
-from comesh.experiments.verdicts import slow_runs
+from comesh.experiments.verdicts import FEWEST_SEEDS, slow_runs
 from comesh.sim.topology import Shape, make_topology
 
 
@@ -28,6 +28,11 @@ def measured(preset: str, devices: int, topologies: tuple[str, ...], *, seed: in
         for strategy in BARS
     ]
     return Table({**case, **row} for case in cases for row in run(case))
+
+
+def enough(table: Table) -> Table:
+    """The same runs under as many seeds as it takes to be judged."""
+    return Table({**row, "seed": seed} for seed in range(1, FEWEST_SEEDS + 1) for row in table)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,7 @@ def test_it_is_what_runs_take_where_bytes_take_no_time_and_no_epoch_ends(strateg
 
 
 def test_our_defaults_meet_the_bars(table: Table) -> None:
-    compared = compare(table)
+    compared = compare(enough(table))
     assert len(compared) == len(BARS)
     assert all(one.met for one in compared)
     assert all("N = 75, default" in one.what for one in compared)
@@ -68,18 +73,18 @@ def test_our_defaults_meet_the_bars(table: Table) -> None:
 
 def test_the_preset_paper_is_held_to_the_same_bars_and_a_handoff_misses_them(of_paper: Table) -> None:
     """Most runs are as near to the ideal as ours; one that meets a handoff may not be."""
-    compared = {one.what.split(", ")[1]: one for one in compare(of_paper)}
+    compared = {one.what.split(", ")[1]: one for one in compare(enough(of_paper))}
     assert compared["SLA"].bar == "at most 2.5x"
     assert compared["OLA"].bar == "at most 1.5x"
     assert compared["OLA"].met is False
-    assert "1 of 4 runs that took more than 3x" in compared["OLA"].why
+    assert "5 of 20 runs that took more than 3x" in compared["OLA"].why
     assert ratio(Table(row for row in of_paper if row not in slow_runs(of_paper).rows)) <= 1.5
 
 
 def test_a_handoff_costs_some_hops_where_who_is_asked_names_the_next_leader() -> None:
     """One run meets it. Its ideal is 11 hops, and it waits for 8 more."""
     found = measured("paper", 50, ("grid",))
-    assert all(one.met for one in compare(found))
+    assert all(one.met for one in compare(enough(found)))
     assert not len(slow_runs(found))
     late = [row for row in found.where(strategy="optimistic") if row["client_hops"] > row["ideal_hops"] + 1]
     assert [row["routine"] for row in late] == ["r000"]
@@ -90,12 +95,19 @@ def test_lost_firings_count(table: Table) -> None:
         {**row, "client_hops": None, "ideal_hops": None} if at % 4 == 0 else row
         for at, row in enumerate(table)
     )
-    assert not any(one.met for one in compare(lost))
+    assert {one.met for one in compare(enough(lost))} == {False}
 
 
 def test_a_slow_run_misses_the_bar(table: Table) -> None:
     slow = Table({**row, "client_hops": 3 * row["client_hops"]} for row in table)
-    assert not any(one.met for one in compare(slow))
+    assert {one.met for one in compare(enough(slow))} == {False}
+
+
+def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
+    for times in (1, 3):
+        found = compare(Table({**row, "client_hops": times * row["client_hops"]} for row in table))
+        assert {one.held for one in found} == {"not judged"}
+        assert all("of so few seeds (1)" in one.why for one in found)
 
 
 def test_why_is_told_of_the_topologies_that_miss_it(table: Table) -> None:
@@ -104,6 +116,6 @@ def test_why_is_told_of_the_topologies_that_miss_it(table: Table) -> None:
         {**row, "client_hops": row["ideal_hops"] * (2.9 if row["topology"] == "random" else 1.1)}
         for row in table
     )
-    for one in compare(slow):
+    for one in compare(enough(slow)):
         assert one.met is False
         assert one.why == "random: no run took more than 3x, the median run takes 2.90x"

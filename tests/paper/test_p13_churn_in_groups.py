@@ -78,6 +78,13 @@ def test_the_bar_can_be_missed(table: Table) -> None:
     assert met(1.3) == {False}
 
 
+def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
+    few = Table(row for row in table if row["seed"] <= 2)
+    held = [one for one in compare(few) if one.held]
+    assert {one.held for one in held} == {"not judged"}
+    assert all("of so few seeds (2)" in one.why for one in held)
+
+
 def slowed(table: Table, wanted: str, times: float, lived: float = 1.0) -> Comparison:
     """What is said if one operation takes that much longer with the most churn."""
     by = {wanted: times, LIVED: lived}

@@ -81,6 +81,8 @@ def test_p14_what_is_compared_and_drawn() -> None:
     as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in rows)
     told = {one.what: one for one in compare(together(table, as_real))}
     assert told["hub / mean node, real, grid, default"].met is not None
+    short = compare(Table({**row, "epoch_s": 20} for row in as_real))[0]
+    assert (short.held, "epochs of 60 s, and in these of 20 s" in short.why) == ("not judged", True)
     hops = [one for what, one in told.items() if what.startswith("hop by hop: ")]
     assert [one.verdict for one in hops] == [Verdict.DIFFERS] * 3
     assert "membership, mean node of the mesh / with a hub, real, grid, default" in told

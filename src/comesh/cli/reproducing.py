@@ -206,8 +206,8 @@ def _line(one: Comparison) -> Text:
     if one.paper:
         line.append(f" (paper: {one.paper})")
     line.append(f"  {one.verdict}", style=COLOURS[one.verdict])
-    if one.bar and one.met is not None:
-        line.append(f", {one.bar}: {'met' if one.met else 'MISSED'}", style="" if one.met else "bold red")
+    if one.held:
+        line.append(f", {one.bar}: {one.held}", style="bold red" if one.met is False else "")
     return line
 
 

@@ -1,11 +1,16 @@
 """How long a reproduction will go on.
 
 Campaigns say about how long their cases take. Of simulations that depends on the machine, so what is left
-goes by how fast they were so far; real trials take the time that they take, whatever simulations did.
+goes by how fast they were so far: the more of them there were, the more. Real trials take the time that they
+take, whatever simulations did.
 """
 
 from comesh.experiments.campaign import Campaign, Parameters
 from comesh.experiments.reproduction import QUIET_AT_ONCE
+
+TRUSTED_S = 30.0
+"""What campaigns say counts as much as so long a measurement: the first case of all also starts the workers,
+and says next to nothing of the others."""
 
 
 class TimeLeft:
@@ -37,5 +42,5 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float:
-        pace = self._took_s / self._measured_s if self._measured_s else 1.0
+        pace = (self._took_s + TRUSTED_S) / (self._measured_s + TRUSTED_S)
         return max(0.0, self._simulated_s) * pace + max(0.0, self._real_s)

@@ -51,7 +51,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     bar: str = ""
     """What it is held to here, if to anything."""
     met: bool | None = None
-    """Whether the bar was met."""
+    """Whether the bar was met; none: what there is does not suffice to judge it, and `why` tells."""
+
+    @property
+    def held(self) -> str:
+        """How it stands with its bar, in a word or two; empty: it has none."""
+        return {True: "met", False: "MISSED", None: "not judged"}[self.met] if self.bar else ""
 
 
 class Campaign(msgspec.Struct, frozen=True):

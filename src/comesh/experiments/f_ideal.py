@@ -15,7 +15,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict
 from comesh.experiments.p07_client_delay import CAMPAIGN, NAMES
 from comesh.experiments.plots import finish, lines, new_figure
 from comesh.experiments.table import Table
-from comesh.experiments.verdicts import slow_runs, with_lost
+from comesh.experiments.verdicts import few_meshes, slow_runs, with_lost
 
 BARS: Final[Mapping[Strategy, float]] = {
     Strategy.OPTIMISTIC: 1.5,
@@ -38,6 +38,8 @@ def compare(table: Table) -> list[Comparison]:
             told = {shape: ratio(here.where(topology=shape)) for shape in here.distinct("topology")}
             sizes = ", ".join(str(size) for size in sorted(here.distinct("devices")))
             far = [shape for shape, times in told.items() if times > bar]
+            few = few_meshes(here)
+            reasons = [f"{shape}: {_why_far(here.where(topology=shape))}" for shape in far]
             found.append(
                 Comparison(
                     what=f"client delay against the ideal, {NAMES[strategy]}, N = {sizes}, {preset}",
@@ -46,9 +48,9 @@ def compare(table: Table) -> list[Comparison]:
                         f"run {_median(here):.2f}x; {len(slow_runs(here))} of {len(here)} runs more than 3x"
                     ),
                     verdict=Verdict.OURS,
-                    why="; ".join(f"{shape}: {_why_far(here.where(topology=shape))}" for shape in far),
+                    why="; ".join(filter(None, [*reasons, few])),
                     bar=f"at most {bar}x",
-                    met=not far,
+                    met=None if few else not far,
                 )
             )
     return found

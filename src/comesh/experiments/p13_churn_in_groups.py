@@ -16,6 +16,7 @@ from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.running import running
 from comesh.experiments.operation_panels import delay, joined, mean_delay, panels, presets_of
 from comesh.experiments.table import Row, Table
+from comesh.experiments.verdicts import few_meshes
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
@@ -77,17 +78,17 @@ def _flat(rows: Table, operation: str, preset: str) -> Comparison:
         judging = [share for share in judging if counts.get((share,), 0) >= FEWEST]
     bar = f"at {', '.join(map(str, judging))} % at most {100 * FLAT:.0f} % above no churn"
     slow = [share for share in judging if share not in means or means[share] > (1 + FLAT) * means[0]]
+    few = few_meshes(rows)
+    reasons = [_why_slower(rows, operation, slow)] if slow else []
     return Comparison(
         what=f"{operation} by churn in %, {preset}",
         ours=f"{joined(means)} hops, mean; {joined(medians)} hops, median",
         paper="unaffected until about 60 %",
         verdict=judged(agrees=not slow) if judging else Verdict.OURS,
-        why=(_why_slower(rows, operation, slow) if slow else "")
-        if judging
-        else f"fewer than {FEWEST} at each churn",
+        why="; ".join(filter(None, [*reasons, few])) if judging else f"fewer than {FEWEST} at each churn",
         in_short=_slower(rows, operation, slow) if slow else "",
         bar=bar if judging else "",
-        met=not slow if judging else None,
+        met=None if few or not judging else not slow,
     )
 
 

@@ -15,7 +15,7 @@ from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged,
 from comesh.experiments.measures.deployed_workload import CLUSTER_SIZE
 from comesh.experiments.plots import COLOURS, finish, lines, new_figure
 from comesh.experiments.table import Row, Table
-from comesh.experiments.trials import CAMPAIGN, EPOCHS, QUIET, REAL, SIMULATED
+from comesh.experiments.trials import CAMPAIGN, EPOCH_S, EPOCHS, QUIET, REAL, SIMULATED
 from comesh.lab.shapes import NODES, PLACES
 
 PAPER_TIMES = 10.0
@@ -41,6 +41,10 @@ CEILING = (
 OVER_HOPS = "Hop by hop what members say to each other counts once for each hop."
 NOT_FLAT = "A mean node says more with more routines: what runs write in groups."
 NOT_SMALL = "Foreground, the entries of runs, is not small beside monitoring."
+SHORT_EPOCHS = (
+    f". Its bar is not judged: it is of epochs of {EPOCH_S} s, and in these of {{}} s groups change hands "
+    "more often, which costs messages"
+)
 NOT_ON_THE_AIR = ", since a node does not use the air for the device at its own place"
 
 
@@ -96,6 +100,8 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
     groups = _by_routines(mesh, "bandwidth: groups")
     fired, executing = (_by_routines(mesh, f"runs {what}") for what in ("fired", "executing"))
     most = max(groups)
+    epoch_s = min(mesh.distinct("epoch_s"))
+    is_short = where == REAL and epoch_s < EPOCH_S
     return Comparison(
         what=f"hub / mean node, {name}",
         ours=_told(ratios),
@@ -107,10 +113,11 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
         f"{hub / sensing:.1f}{NOT_ON_THE_AIR if where == SIMULATED else ''}. What groups say, which a hub "
         f"need not, comes to {_told(groups, 0)}; with {most} there are {fired[most]:.0f} firings in a "
         f"trial, of which {executing[most]:.0f} come to execute: each costs entries in its group and in "
-        "those of its devices, of which a message says what changed",
+        "those of its devices, of which a message says what changed"
+        f"{SHORT_EPOCHS.format(epoch_s) if is_short else ''}",
         in_short=CEILING,
         bar=f"at least {MEAN_BAR:.0f}, of what is said end to end" if where == REAL else "",
-        met=min(ratios.values()) >= MEAN_BAR if where == REAL else None,
+        met=min(ratios.values()) >= MEAN_BAR if where == REAL and not is_short else None,
     )
 
 

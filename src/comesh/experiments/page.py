@@ -57,9 +57,8 @@ def _section(one: Section) -> str:
 
 def _compared(one: Comparison) -> str:
     bar = ""
-    if one.bar and one.met is not None:
-        word = "met" if one.met else "missed"
-        bar = f'<br><span class="{word}">{escape(one.bar)}: {word}</span>'
+    if one.held:
+        bar = f'<br><span class="{one.held.lower()}">{escape(one.bar)}: {one.held}</span>'
     return (
         f"<tr><td>{_coded(one.what)}</td><td>{_coded(one.ours)}</td><td>{_coded(one.paper)}</td>"
         f'<td><span class="{one.verdict}">{one.verdict}</span>{bar}</td><td>{_coded(one.why)}</td></tr>'

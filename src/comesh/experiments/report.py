@@ -161,6 +161,6 @@ def _told(section: Section) -> list[str]:
 
 
 def _compared(one: Comparison) -> str:
-    bar = f" ({one.bar}: {'met' if one.met else 'MISSED'})" if one.bar and one.met is not None else ""
+    bar = f" ({one.bar}: {one.held})" if one.held else ""
     cells = (one.what, one.ours, one.paper, f"{one.verdict}{bar}", one.why)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

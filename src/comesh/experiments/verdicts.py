@@ -17,7 +17,7 @@ SLOW_RUN = 3.0
 DRAWS, MIDDLE = 1000, 95
 """Of a bootstrap: how often seeds are drawn, and how many percent of what comes of it its interval holds."""
 FEWEST_SEEDS = 5
-"""Of fewer an interval says nothing."""
+"""Of fewer an interval says nothing, and one of them may decide a mean."""
 INTERVALS = (
     f"In brackets: the middle {MIDDLE} % of what comes out if the seeds are drawn anew with repetition, "
     f"{DRAWS:,} times (bootstrap). A seed is a mesh of every size with its routines; of fewer than "
@@ -132,6 +132,14 @@ def either_way(interval: Interval | None, bar: float) -> str:
     if interval is None or not interval.holds(bar):
         return ""
     return f"{bar:g}x lies in the interval: other meshes may come out on its other side"
+
+
+def few_meshes(table: Table) -> str:
+    """To be said where a mean is of too few meshes to hold it to a bar; else empty."""
+    meshes = len(table.distinct("seed"))
+    if meshes >= FEWEST_SEEDS:
+        return ""
+    return f"its bar is not judged: of so few seeds ({meshes}) one may decide the mean; --full has more"
 
 
 def mean_ratio(one: Mapping[int, float], other: Mapping[int, float]) -> float:
