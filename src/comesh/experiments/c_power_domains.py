@@ -1,7 +1,7 @@
 """C: a power domain goes out while the mesh works, with and without the rule on power domains.
 
 Nodes stand in power domains by place: neighbours share one. What an outage is and what is counted of it:
-measures/outages.py.
+measures/power_outages.py.
 
 Times are ours, in seconds, with both presets: an outage, the patience of drivers and the wait after a power
 loss do not shrink with the time of a hop. The preset `paper` decides the rest: locks one by one, in the order

@@ -83,6 +83,12 @@ def _ratios(mesh: Table, hub: float, column: str, measure: str = WORK) -> dict[i
     return {routines: hub / rate for (routines,), rate in sorted(rates.items())}
 
 
+def _single(mesh: Table, hub: float, column: str) -> str:
+    """How far the trials are apart of which ratios are told."""
+    ratios = [hub / rate for rate in mesh.where(measure=WORK).numbers(column)]
+    return f"; single trials {min(ratios):.1f} to {max(ratios):.1f}" if len(ratios) > 1 else ""
+
+
 def _by_routines(mesh: Table, measure: str) -> dict[int, float]:
     rates = mesh.where(measure=measure).summary(("routines",), "value")
     return {routines: rate for (routines,), rate in sorted(rates.items())}
@@ -104,16 +110,16 @@ def _mean_node(name: str, where: str, mesh: Table, central: Table) -> Comparison
     is_short = where == REAL and epoch_s < EPOCH_S
     return Comparison(
         what=f"hub / mean node, {name}",
-        ours=_told(ratios),
+        ours=f"{_told(ratios)}{_single(mesh, hub, 'value')}",
         paper=f"more than {PAPER_TIMES:.0f}",
         verdict=judged(agrees=min(ratios.values()) > PAPER_TIMES),
         why=f"the hub says and hears {hub:.0f} bytes/s. Somebody has to ask every device: the mean of "
         f"{NODES} nodes has 1/{NODES} of that, so about {NODES} is the most that is possible, with groups "
         f"that say nothing. Sensing is {sensing:.0f} bytes/s of the mean node, which alone were "
         f"{hub / sensing:.1f}{NOT_ON_THE_AIR if where == SIMULATED else ''}. What groups say, which a hub "
-        f"need not, comes to {_told(groups, 0)}; with {most} there are {fired[most]:.0f} firings in a "
-        f"trial, of which {executing[most]:.0f} come to execute: each costs entries in its group and in "
-        "those of its devices, of which a message says what changed"
+        f"need not, comes to {_told(groups, 0)}; with {most} {fired[most]:.0f} runs fire in the "
+        f"measured part of a trial, and {executing[most]:.0f} begin to execute: each costs entries in its "
+        "group and in those of its devices, of which a message says what changed"
         f"{SHORT_EPOCHS.format(epoch_s) if is_short else ''}",
         in_short=CEILING,
         bar=f"at least {MEAN_BAR:.0f}, of what is said end to end" if where == REAL else "",
@@ -133,7 +139,7 @@ def _busiest_node(name: str, where: str, mesh: Table, central: Table) -> Compari
     epochs = min(row["seconds"] / row["epoch_s"] for row in over)
     return Comparison(
         what=f"hub / busiest node, {name}",
-        ours=_told(ratios),
+        ours=f"{_told(ratios)}{_single(over, hub, 'most')}",
         verdict=Verdict.OURS,
         why=f"with {CLUSTERS} clusters who leads one has 1/{CLUSTERS} of all sensing at that moment: the "
         f"most that is possible at one instant is {CLUSTERS}, and less where one node leads several. Who is "
@@ -321,12 +327,12 @@ def _what_load_changes(table: Table) -> str:
     busy, quiet = (
         table.where(where=where, mode="mesh", measure=WORK).summary(keys, "value") for where in (REAL, QUIET)
     )
-    times = [busy[key] / rate for key, rate in quiet.items() if key in busy]
+    times = {key: busy[key] / rate for key, rate in quiet.items() if key in busy}
     if not times:
         return told
-    return (
-        f"{told}. They say {min(times):.2f} to {max(times):.2f} times as much as quiet ones of the same kind"
-    )
+    kinds = dict.fromkeys(f"{shape}, {routines} routines" for _, shape, routines in times)
+    most, least = max(times.values()), min(times.values())
+    return f"{told}. They say {least:.2f} to {most:.2f} times as much as quiet ones ({'; '.join(kinds)})"
 
 
 def draw(table: Table) -> Figure:

@@ -9,7 +9,8 @@ The paper measured radios, with a loop that looks once a second. Ours are proces
 simulations with hops of 10 ms: of what the protocol takes shapes and ratios are compared, not seconds.
 """
 
-from statistics import median
+from collections.abc import Iterable
+from statistics import fmean, median
 
 import msgspec
 from matplotlib.figure import Figure
@@ -29,6 +30,8 @@ from comesh.experiments.trials import (
 from comesh.experiments.verdicts import AUTHORS_PROGRAM, IN_MEMORY, against_authors
 from comesh.lab.shapes import Shape
 
+MEDIAN, AVERAGE = "value", "mean"
+"""The columns of a trial's."""
 WAIT, ACQUISITION, SYNC = "lock wait", "lock acquisition", "sync delay"
 CONFLICT = "sync delay, conflict"
 """Sync delay of those runs alone that found a device held by another."""
@@ -48,6 +51,8 @@ MOST_SEEDS = 0.75
 RUNS = ("fired", "executing")
 FEWEST = 5
 """Of fewer delays no median or average is told."""
+ALL_BUT_FEW = 0.95
+"""Where fewer runs began for each firing, it is said that the waits of the others are left out."""
 ENOUGH = 40
 """Of fewer in a number of routines it is not judged how the medians go on."""
 
@@ -102,17 +107,32 @@ def _waits(name: str, here: Table) -> list[Comparison]:
     ]
 
 
-def _not_in_it(here: Table) -> str:
-    """A run that still waits at the end has no wait yet."""
+def _starts(here: Table) -> dict[int, float]:
+    """Runs that began to execute for each that fired, by number of routines. Both are counted while it is
+    measured: some that began then had fired before, and who still waits at the end has no wait yet."""
     fired, executing = (
         here.where(measure=f"runs {what}").summary(("routines",), "value", sum) for what in RUNS
     )
-    shares = {at: 1 - executing[at,] / count for (at,), count in sorted(fired.items()) if count}
-    told = ", ".join(f"{max(0.0, share):.0%}" for share in shares.values())
+    return {at: executing[at,] / count for (at,), count in sorted(fired.items()) if count}
+
+
+def _not_in_it(here: Table) -> str:
+    starts = _starts(here)
+    told = ", ".join(f"{share:.2f}" for share in starts.values())
     return (
-        f"Of the firings {told} did not come to execute before the end, with {_listed(shares)} routines: "
-        "what these waited is not in it"
+        f"For each firing {told} runs began to execute, with {_listed(starts)} routines: what a run waited "
+        "that did not is not in it"
     )
+
+
+def _left_out(here: Table, by_routines: Iterable[int]) -> str:
+    """Where many runs still wait when a trial ends; empty: nowhere."""
+    many = {at: share for at, share in _starts(here).items() if share < ALL_BUT_FEW and at in by_routines}
+    if not many:
+        return ""
+    told = ", ".join(f"{share:.2f}" for share in many.values())
+    began = f"with {_listed(many)} routines {told} runs began for each firing"
+    return f"{began}; what the others waited is not in it"
 
 
 def _listed(by_routines: dict[int, float]) -> str:
@@ -160,14 +180,24 @@ def _sizes(measure: str, name: str, here: Table, beside: str, *, is_judged: bool
     ]
 
 
+WAITING = (
+    "the more routines, the more often a run that has its turn at one device waits for the commands of "
+    "another run at the next one in its order, seconds each: that raises the average, and hardly the median"
+)
+WAITING_IN_SHORT = "On average lock wait rises with the routines: runs wait for one another's commands."
+NO_RISE = f"less than {SLIGHTLY[0]} times is no rise"
+
+
 class _Course(msgspec.Struct, frozen=True):
-    """How the medians of a measure in one shape go on as routines are added."""
+    """How the medians of a measure in one shape, or its averages, go on as routines are added."""
 
     measure: str
     shape: str
+    column: str
     rows: Table
     """Of that measure."""
     by_routines: dict[int, float]
+    left_out: str
 
     @property
     def times(self) -> float:
@@ -182,15 +212,10 @@ class _Course(msgspec.Struct, frozen=True):
         return self.measure == WAIT and self.shape == Shape.LINE
 
     @property
-    def averages_s(self) -> dict[int, float]:
-        found = self.rows.summary(("routines",), "mean")
-        return {routines: found[routines,] / 1000 for routines in self.by_routines}
-
-    @property
     def rising(self) -> tuple[int, int]:
         """Of how many seeds, of how many."""
         ends = [
-            {row["seed"]: row["value"] for row in self.rows.where(routines=at)}
+            {row["seed"]: row[self.column] for row in self.rows.where(routines=at)}
             for at in (min(self.by_routines), max(self.by_routines))
         ]
         both = ends[0].keys() & ends[1].keys()
@@ -199,51 +224,65 @@ class _Course(msgspec.Struct, frozen=True):
     @property
     def apart(self) -> float:
         """How many times single trials of the same kind are apart, at most."""
-        of_kind = [self.rows.where(routines=at).numbers("value") for at in self.by_routines]
+        of_kind = [self.rows.where(routines=at).numbers(self.column) for at in self.by_routines]
         return max(max(values) / min(values) for values in of_kind)
 
 
 def _courses(measure: str, name: str, here: Table) -> list[Comparison]:
     found: list[Comparison] = []
     for shape in map(str, Shape):
-        by_routines = medians(here.where(shape=shape), measure, ENOUGH)
+        of_shape = here.where(shape=shape)
+        by_routines = medians(of_shape, measure, ENOUGH)
         if len(by_routines) > 1:
-            course = _Course(measure, shape, _enough(here.where(shape=shape), measure), by_routines)
+            rows, left_out = _enough(of_shape, measure), _left_out(of_shape, by_routines)
+            course = _Course(measure, shape, MEDIAN, rows, by_routines, left_out)
             where, preset = name.split(", ")
-            load = beside_load(here.where(shape=shape), measure) if where == REAL else ""
+            load = beside_load(of_shape, measure) if where == REAL else ""
             found.append(_told(course, f"{measure}, {where}, {shape}, {preset}, by routines", load))
+            if measure == WAIT:
+                means = rows.summary(("routines",), AVERAGE, fmean)
+                averages = {routines: means[routines,] for routines in by_routines}
+                course = _Course(measure, shape, AVERAGE, rows, averages, left_out)
+                found.append(_told(course, f"average {measure}, {where}, {shape}, {preset}, by routines", ""))
     return found
 
 
 def _told(course: _Course, what: str, load: str) -> Comparison:
-    numbers = ", ".join(f"{value:.1f}" for value in course.by_routines.values())
-    ours = f"{numbers} ms at {_listed(course.by_routines)} routines: {course.times:.2f} times"
-    if course.measure == WAIT:
-        ours += f"; averages {', '.join(f'{one:.1f}' for one in course.averages_s.values())} s"
+    unit, in_ms = ("s", 1000.0) if course.column == AVERAGE else ("ms", 1.0)
+    numbers = ", ".join(f"{value / in_ms:.1f}" for value in course.by_routines.values())
+    ours = f"{numbers} {unit} at {_listed(course.by_routines)} routines: {course.times:.2f} times"
     if course.measure == ACQUISITION:
         return Comparison(what=what, ours=ours, verdict=Verdict.OURS)
     if not course.should_rise:
         stable = course.spread <= STABLE
         why, in_short = ("", "") if stable else _why_not_stable(course, load)
         return Comparison(
-            what=what, ours=ours, paper="stable", verdict=judged(agrees=stable), why=why, in_short=in_short
+            what=what,
+            ours=ours,
+            paper="stable",
+            verdict=judged(agrees=stable),
+            why="; ".join(filter(None, (why, course.left_out))),
+            in_short=in_short,
         )
     rising, seeds = course.rising
     agrees = SLIGHTLY[0] <= course.times <= SLIGHTLY[1]
     decided = not agrees or rising >= MOST_SEEDS * seeds
     why, in_short = ("", "") if agrees else _why_not_slightly(course)
+    undecided = f"not decided: it rises in {rising} of {seeds} trials"
     return Comparison(
         what=what,
         ours=ours,
         paper="rises slightly",
         verdict=judged(agrees=agrees) if decided else Verdict.OURS,
-        why=why if decided else f"not decided: it rises in {rising} of {seeds} trials",
+        why="; ".join(filter(None, (why if decided else undecided, course.left_out))),
         in_short=in_short,
     )
 
 
 def _why_not_stable(course: _Course, load: str) -> tuple[str, str]:
     """Whether by more than trials of one kind are apart."""
+    if course.column == AVERAGE and course.times > 1:
+        return WAITING, WAITING_IN_SHORT
     told = f"highest / lowest: {course.spread:.2f}"
     if course.apart >= course.spread:
         told += f", and trials of the same kind are up to {course.apart:.2f} times apart"
@@ -255,18 +294,14 @@ def _why_not_stable(course: _Course, load: str) -> tuple[str, str]:
 
 
 def _why_not_slightly(course: _Course) -> tuple[str, str]:
-    first, *_, last = course.averages_s.values()
-    averages = (
-        f"the average, in which those are that wait for one another, goes from {first:.1f} to {last:.1f} s"
-    )
     if course.times > SLIGHTLY[1]:
-        return f"it rises by more; {averages}", f"On the line {course.measure} rises by more than slightly."
+        if course.column == AVERAGE:
+            return f"it rises by more. {WAITING.capitalize()}", WAITING_IN_SHORT
+        return "it rises by more", f"On the line {course.measure} rises by more than slightly by its median."
+    if course.column == AVERAGE:
+        return NO_RISE, f"On the line {course.measure} hardly rises or falls on average."
     half = f"half of the waits take no longer than {max(course.by_routines.values()):.0f} ms with any number"
-    short = f"On the line {course.measure} hardly rises or falls by its median"
-    return (
-        f"less than {SLIGHTLY[0]} times is no rise: {half}; {averages}",
-        f"{short}{', and rises on average' if last > first else ''}.",
-    )
+    return f"{NO_RISE}: {half}", f"On the line {course.measure} hardly rises or falls by its median."
 
 
 def _ratios(name: str, here: Table) -> list[Comparison]:

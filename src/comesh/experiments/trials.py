@@ -1,10 +1,10 @@
 """The campaign of P14, P15 and P16: trials of the paper's 11-node deployment, real and simulated ones.
 
 Real trials run several at once, which shares the processors: the longest first, so that few are left at the
-end, and simulated ones after them. That hardly changes what is sent, but how long it takes: so in full some
-*quiet* ones come last, two at a time, whose delays are held to those of the authors' program. A hub's rate is
-the same at all times: its trials are short. The first ten seconds of all are dropped. Leaders are killed
-(kill -9) at the end of every trial of a mesh, when all else is measured.
+end, and simulated ones after them. In full that changes little of what is sent (P14 tells how much), but how
+long it takes: so some *quiet* ones come last, two at a time, whose delays are held to those of the authors'
+program. A hub's rate is the same at all times: its trials are short. The first ten seconds of all are
+dropped. Leaders are killed (kill -9) at the end of every trial of a mesh, when all else is measured.
 
 In full, trials last as long as the paper's, those of ten routines ten epochs, which is longer. Quick, epochs
 are shorter: real trials see three of them, simulated ones twelve.
