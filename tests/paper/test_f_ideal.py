@@ -118,4 +118,18 @@ def test_why_is_told_of_the_topologies_that_miss_it(table: Table) -> None:
     )
     for one in compare(enough(slow)):
         assert one.met is False
-        assert one.why == "random: no run took more than 3x, the median run takes 2.90x"
+        assert one.why == "random, N = 75: no run took more than 3x, the median run takes 2.90x"
+
+
+def test_every_size_is_held_to_the_bar(table: Table) -> None:
+    """However many hops runs of other sizes take."""
+    rows = [
+        {**row, "client_hops": factor * times * row["ideal_hops"], "devices": devices}
+        | {"ideal_hops": factor * row["ideal_hops"]}
+        for devices, factor, times in ((50, 1, 2.9), (750, 100, 1.1))
+        for row in table
+    ]
+    for one in compare(enough(Table(rows))):
+        assert one.met is False
+        assert one.why.startswith("grid, N = 50: ")
+        assert "N = 750" not in one.why

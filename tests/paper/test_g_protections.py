@@ -2,7 +2,7 @@
 
 import pytest
 
-from comesh.experiments.g_protections import BASE, VARIANTS, compare, draw, run
+from comesh.experiments.g_protections import BASE, DELAYS, VARIANTS, compare, draw, run
 from comesh.experiments.measures.protections import PURPOSES, with_floors
 from comesh.experiments.table import Table
 from comesh.sim.topology import Shape, make_topology
@@ -37,6 +37,14 @@ def test_what_cannot_be_switched_off_is_counted(table: Table) -> None:
     assert counted.where(purpose="pre-vote").mean("messages") < counted.where(purpose="leases").mean(
         "messages"
     )
+
+
+def test_what_is_counted_says_what_it_delays_unless_it_is_on_every_runs_way(table: Table) -> None:
+    whys = {one.what.split(": ")[1].split(",")[0]: one.why for one in compare(table) if "counted" in one.what}
+    on_the_way = {"commits", "locks", "commands", "finding leaders", "probes of devices", "membership"}
+    assert {purpose for purpose, why in whys.items() if not why} <= on_the_way
+    assert all(why.startswith("Delay: ") for why in whys.values() if why)
+    assert set(DELAYS) <= set(PURPOSES)
 
 
 def test_no_message_has_two_purposes() -> None:

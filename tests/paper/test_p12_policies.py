@@ -7,12 +7,17 @@ from comesh.experiments.operation_panels import mean_delay
 from comesh.experiments.p12_policies import ALL, POLICIES, compare, draw, name_of, run
 from comesh.experiments.table import Table
 
+SEEDS = (1, 2, 3)
 NEAR, FAR = name_of(frozenset()), name_of(ALL)
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    cases = [{"preset": "paper", "policy": policy, "devices": 100, "seed": 1} for policy in (NEAR, FAR)]
+    cases = [
+        {"preset": "paper", "policy": policy, "devices": 100, "seed": seed}
+        for policy in (NEAR, FAR)
+        for seed in SEEDS
+    ]
     return Table({**case, **row} for case in cases for row in run(case))
 
 
@@ -22,16 +27,18 @@ def test_locality_lowers_quorums_and_transfers(table: Table) -> None:
         assert near < 0.8 * far
 
 
-def test_leaders_are_elected_and_elections_compared(table: Table) -> None:
-    """Four groups, each of which loses its leader; three round trips, to a neighbour at the least."""
+def test_locality_lowers_elections(table: Table) -> None:
+    """Four groups, each of which loses its leader; three round trips, to a neighbour at the least. In single
+    meshes of so few it may not."""
     for policy in (NEAR, FAR):
-        assert table.where(operation="election", policy=policy).numbers("count") == [4]
+        assert table.where(operation="election", policy=policy).numbers("count") == [4] * len(SEEDS)
         assert mean_delay(table, operation="election", policy=policy) >= 6
     near, far = (mean_delay(table, operation="election", policy=policy) for policy in (NEAR, FAR))
+    assert near < 0.95 * far
     found = {one.what: one for one in compare(table)}
     one = found["election: all by locality against all random, paper"]
     assert f"{NEAR}: {near:.1f}, {FAR}: {far:.1f} hops" in one.ours
-    assert (one.verdict is Verdict.AGREES) == (near <= 0.95 * far)
+    assert one.verdict is Verdict.AGREES
 
 
 def saving(table: Table, **percent: float) -> Comparison:

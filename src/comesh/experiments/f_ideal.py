@@ -22,7 +22,7 @@ BARS: Final[Mapping[Strategy, float]] = {
     Strategy.PRIORITY: 1.5,
     Strategy.SEQUENTIAL: 2.5,
 }
-"""Set for our defaults at the paper's sizes (N = 250, f = 2); both presets are held to them at all sizes."""
+"""Set for our defaults at the paper's sizes (N = 250, f = 2); both presets are held to them at every size."""
 
 
 def ratio(table: Table) -> float:
@@ -35,17 +35,26 @@ def compare(table: Table) -> list[Comparison]:
     for preset in table.distinct("preset"):
         for strategy, bar in BARS.items():
             here = with_lost(table.where(preset=preset, strategy=str(strategy)))
-            told = {shape: ratio(here.where(topology=shape)) for shape in here.distinct("topology")}
+            told = {shape: _by_size(here.where(topology=shape)) for shape in here.distinct("topology")}
             sizes = ", ".join(str(size) for size in sorted(here.distinct("devices")))
-            far = [shape for shape, times in told.items() if times > bar]
+            far = [
+                (shape, size)
+                for shape, by_size in told.items()
+                for size, times in by_size.items()
+                if times > bar
+            ]
             few = few_meshes(here)
-            reasons = [f"{shape}: {_why_far(here.where(topology=shape))}" for shape in far]
+            reasons = [
+                f"{shape}, N = {size}: {_why_far(here.where(topology=shape, devices=size))}"
+                for shape, size in far
+            ]
             found.append(
                 Comparison(
                     what=f"client delay against the ideal, {NAMES[strategy]}, N = {sizes}, {preset}",
                     ours=(
-                        f"{', '.join(f'{shape} {times:.2f}x' for shape, times in told.items())}; the median "
-                        f"run {_median(here):.2f}x; {len(slow_runs(here))} of {len(here)} runs more than 3x"
+                        f"{'; '.join(f'{shape} {_listed(by_size)}' for shape, by_size in told.items())}; the "
+                        f"median run {_median(here):.2f}x; {len(slow_runs(here))} of {len(here)} runs more "
+                        "than 3x"
                     ),
                     verdict=Verdict.OURS,
                     why="; ".join(filter(None, [*reasons, few])),
@@ -54,6 +63,14 @@ def compare(table: Table) -> list[Comparison]:
                 )
             )
     return found
+
+
+def _by_size(table: Table) -> dict[int, float]:
+    return {size: ratio(table.where(devices=size)) for size in sorted(table.distinct("devices"))}
+
+
+def _listed(by_size: Mapping[int, float]) -> str:
+    return ", ".join(f"{times:.2f}x" for times in by_size.values())
 
 
 def _median(table: Table) -> float:
@@ -83,7 +100,7 @@ def draw(table: Table) -> Figure:
         curves: dict[str, dict[int, float]] = {}
         for strategy, name in NAMES.items():
             here = with_lost(table.where(preset=preset, strategy=str(strategy)))
-            curves[name] = {size: ratio(here.where(devices=size)) for size in here.distinct("devices")}
+            curves[name] = _by_size(here)
         lines(axes[at], curves)
         finish(axes[at], x="devices", y="client delay / ideal", title=preset)
     return figure

@@ -28,7 +28,9 @@ from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
 from comesh.experiments.verdicts import (
+    CHANCE,
     INTERVALS,
+    OF_SIZES,
     Interval,
     by_devices,
     either_way,
@@ -43,7 +45,6 @@ from comesh.experiments.verdicts import (
 )
 from comesh.sim.topology import Shape, make_topology
 
-CHANCE = " (by chance, perhaps: see its interval)"
 SHAPES = (Shape.GRID, Shape.RANDOM, Shape.CLUSTERED)
 NAMES = {Strategy.SEQUENTIAL: "SLA", Strategy.OPTIMISTIC: "OLA", Strategy.PRIORITY: "priority"}
 SIZES = (50, 250, 750)
@@ -309,8 +310,9 @@ EXPERIMENT = Experiment(
         "fired once, on devices drawn uniformly. Gradually: it grows, by less than the 4x that the paper "
         "states for 50 to 750 (P9), and by less than N. Alike: within 10 %. One against the "
         "other: the mean over N of the ratio of their means. A firing that was lost counts as "
-        f"long as it had. {INTERVALS} With the preset `paper` epochs last 200 hops, so a run often meets a "
-        "handoff; with `default` 6,000. Here and in P8, P9, A and B devices are read and members are probed "
-        "every 100 hops with either preset; in P11 to P13, D, E and G every 20 with `paper`."
+        f"long as it had. {INTERVALS} {OF_SIZES} With the preset `paper` epochs last 200 hops, so a "
+        "run often meets a handoff; with `default` 6,000. Here and in P8, P9, A and B devices are read and "
+        "members are probed every 100 hops with either preset; in P11 to P13, D, E and G every 20 with "
+        "`paper`."
     ),
 )

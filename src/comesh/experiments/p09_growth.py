@@ -11,7 +11,9 @@ from comesh.experiments.p08_churn import CAMPAIGN, SYNC_DELAY
 from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Table
 from comesh.experiments.verdicts import (
+    CHANCE,
     INTERVALS,
+    OF_SIZES,
     Interval,
     by_devices,
     either_way,
@@ -70,7 +72,7 @@ def _why(table: Table, column: str, interval: Interval | None) -> str:
 def _in_short(table: Table, column: str, interval: Interval | None) -> str:
     curve, medians = by_devices(table, column), by_devices(table, column, median)
     most = most_growth(curve)
-    chance = " (by chance, perhaps: see its interval)" if either_way(interval, most) else ""
+    chance = CHANCE if either_way(interval, most) else ""
     return (
         f"The mean {MEASURES[column]} grows by {most:.0f}x or more, the median "
         f"{'less' if growth(medians) < most else 'too'}{chance}."
@@ -144,6 +146,6 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         f"{SYNC_DELAY} Who never came so far has none, and is told. The client delay of a firing that was "
-        f"lost is as long as it had. {INTERVALS}"
+        f"lost is as long as it had. {INTERVALS} {OF_SIZES}"
     ),
 )

@@ -6,6 +6,7 @@ measures/mesh_operations.py; what churn is: measures/group_churn.py.
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -16,7 +17,15 @@ from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.running import running
 from comesh.experiments.operation_panels import delay, joined, mean_delay, panels, presets_of
 from comesh.experiments.table import Row, Table
-from comesh.experiments.verdicts import few_meshes
+from comesh.experiments.verdicts import (
+    INTERVALS,
+    Interval,
+    either_way,
+    few_meshes,
+    growth,
+    means_interval,
+    with_interval,
+)
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
@@ -78,11 +87,14 @@ def _flat(rows: Table, operation: str, preset: str) -> Comparison:
         judging = [share for share in judging if counts.get((share,), 0) >= FEWEST]
     bar = f"at {', '.join(map(str, judging))} % at most {100 * FLAT:.0f} % above no churn"
     slow = [share for share in judging if share not in means or means[share] > (1 + FLAT) * means[0]]
-    few = few_meshes(rows)
+    against = _against_none(rows, operation, means)
     reasons = [_why_slower(rows, operation, slow)] if slow else []
+    reasons += _unsure(against, judging, flat=not slow)
+    few = few_meshes(rows)
+    times = ", ".join(f"{share}: {one}" for share, one in against.items())
     return Comparison(
         what=f"{operation} by churn in %, {preset}",
-        ours=f"{joined(means)} hops, mean; {joined(medians)} hops, median",
+        ours=f"{joined(means)} hops, mean ({times}); {joined(medians)} hops, median",
         paper="unaffected until about 60 %",
         verdict=judged(agrees=not slow) if judging else Verdict.OURS,
         why="; ".join(filter(None, [*reasons, few])) if judging else f"fewer than {FEWEST} at each churn",
@@ -90,6 +102,41 @@ def _flat(rows: Table, operation: str, preset: str) -> Comparison:
         bar=bar if judging else "",
         met=None if few or not judging else not slow,
     )
+
+
+class _Times(NamedTuple):
+    """How many times as long as without churn."""
+
+    times: float
+    interval: Interval | None
+
+    def __str__(self) -> str:
+        return with_interval(self.times, self.interval)
+
+
+def _against_none(rows: Table, operation: str, means: dict[int, float]) -> dict[int, _Times]:
+    here = rows.where(operation=operation)
+    return {
+        share: _Times(mean / means[0], means_interval(here, "churn", [0, share], growth))
+        for share, mean in means.items()
+        if share
+    }
+
+
+def _unsure(against: dict[int, _Times], judging: list[int], *, flat: bool) -> list[str]:
+    """Where other meshes may be judged otherwise; and whether more churn shows what the paper says of it."""
+    found = [
+        f"at {share} % {either}"
+        for share in judging
+        if share in against and (either := either_way(against[share].interval, 1 + FLAT))
+    ]
+    beyond = [share for share, one in against.items() if share > FLAT_TO and one.times <= 1 + FLAT]
+    if flat and beyond:
+        told = ", ".join(f"{share} %" for share in beyond)
+        found.append(
+            f"at {told} it is no more than {FLAT:.0%} longer either: no end of it is seen at {FLAT_TO} %"
+        )
+    return found
 
 
 def _why_slower(rows: Table, operation: str, slow: list[int]) -> str:
@@ -192,6 +239,6 @@ EXPERIMENT = Experiment(
         "that of an operation that came to its end: how many did, and how long groups were served, is told "
         "beside it. How long nodes come and go the paper does not say: here 20 epochs with `paper`, 6 with "
         f"`default`; the quick scale has 10 and 1.5, two seeds, and 0, 40 and {FLAT_TO} % alone. Of fewer "
-        f"than {FEWEST} elections it is not judged how long they take."
+        f"than {FEWEST} elections it is not judged how long they take. {INTERVALS}"
     ),
 )

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from comesh.experiments.campaign import Verdict, judged, within
-from comesh.experiments.table import Table, percentile
+from comesh.experiments.table import Table, Value, percentile
 
 SLOWLY = 4.0
 """What rises slowly by the paper's own words rises less, from 50 to 750 devices."""
@@ -20,9 +20,11 @@ FEWEST_SEEDS = 5
 """Of fewer an interval says nothing, and one of them may decide a mean."""
 INTERVALS = (
     f"In brackets: the middle {MIDDLE} % of what comes out if the seeds are drawn anew with repetition, "
-    f"{DRAWS:,} times (bootstrap). A seed is a mesh of every size with its routines; of fewer than "
-    f"{FEWEST_SEEDS} none is told. Verdicts are by the number before it."
+    f"{DRAWS:,} times (bootstrap); of fewer than {FEWEST_SEEDS} none is told. Verdicts are by the number "
+    "before it."
 )
+CHANCE = " (by chance, perhaps: see its interval)"
+OF_SIZES = "A seed is a mesh of every size with its routines."
 
 
 AUTHORS_PROGRAM = (
@@ -71,41 +73,54 @@ class Interval(NamedTuple):
 def growth_interval(table: Table, column: str) -> Interval | None:
     """Of the growth of the means from the fewest devices to the most. None: there are too few seeds."""
     sizes = by_devices(table, column)
-    ends = {min(sizes), max(sizes)}
-    return _over_seeds([Table(row for row in table if row["devices"] in ends)], column, _growth_of_one)
+    ends = [min(sizes), max(sizes)]
+    return _over_seeds([_of_rows(table, column)], ends, lambda curves: growth(curves[0]))
 
 
 def ratio_interval(one: Table, other: Table, column: str) -> Interval | None:
     """Of `mean_ratio` between the two. None: there are too few seeds that both have."""
-    return _over_seeds([one, other], column, _ratio_of_two)
+    shared = [size for size in one.distinct("devices") if size in other.distinct("devices")]
+    both = [_of_rows(table, column) for table in (one, other)]
+    return _over_seeds(both, shared, lambda curves: mean_ratio(curves[0], curves[1]))
 
 
-def _growth_of_one(curves: Sequence[Mapping[int, float]]) -> float:
-    return growth(curves[0])
+def means_interval(
+    table: Table, column: str, points: Sequence[int], read_off: Callable[[Mapping[int, float]], float]
+) -> Interval | None:
+    """Of what is read off the means by a column, at these points of it; each row has the mean of so many, its
+    count. None: there are too few seeds."""
+    seeds = table.distinct("seed")
+    totals = _Totals({(at, seed): 0.0 for at in points for seed in seeds}, {})
+    totals.counts.update(dict.fromkeys(totals.sums, 0))
+    for row in table:
+        if (key := (row[column], row["seed"])) in totals.sums:
+            totals.sums[key] += row["mean"] * row["count"]
+            totals.counts[key] += row["count"]
+    return _over_seeds([totals], points, lambda curves: read_off(curves[0]))
 
 
-def _ratio_of_two(curves: Sequence[Mapping[int, float]]) -> float:
-    return mean_ratio(curves[0], curves[1])
+class _Totals(NamedTuple):
+    """What means are made of: by point of a curve and seed."""
+
+    sums: dict[tuple[Value, ...], float]
+    counts: dict[tuple[Value, ...], float]
+
+
+def _of_rows(table: Table, column: str) -> _Totals:
+    by = ("devices", "seed")
+    return _Totals(table.summary(by, column, sum), table.summary(by, column, len))
 
 
 def _over_seeds(
-    tables: Sequence[Table], column: str, read_off: Callable[[Sequence[Mapping[int, float]]], float]
+    totals: Sequence[_Totals],
+    points: Sequence[int],
+    read_off: Callable[[Sequence[Mapping[int, float]]], float],
 ) -> Interval | None:
-    """Of what is read off the means by devices, one curve of a table, where all tables have the same draw."""
-    sides = [
-        (table.summary(("devices", "seed"), column, sum), table.summary(("devices", "seed"), column, len))
-        for table in tables
-    ]
-    parts = [part for side in sides for part in side]
-    sizes = [
-        size
-        for size in tables[0].distinct("devices")
-        if all(size in one.distinct("devices") for one in tables)
-    ]
+    """Of what is read off curves of means, all by the same draw of the seeds that have every point."""
     seeds = [
         seed
-        for seed in tables[0].distinct("seed")
-        if all((size, seed) in part for size in sizes for part in parts)
+        for seed in dict.fromkeys(seed for _, seed in totals[0].sums)
+        if all((at, seed) in one.sums for at in points for one in totals)
     ]
     if len(seeds) < FEWEST_SEEDS:
         return None
@@ -113,18 +128,26 @@ def _over_seeds(
     found: list[float] = []
     for _ in range(DRAWS):
         drawn = draws.choices(seeds, k=len(seeds))
-        totals = [{size: sum(part[size, seed] for seed in drawn) for size in sizes} for part in parts]
         curves = [
-            {size: sums[size] / counts[size] for size in sizes}
-            for sums, counts in zip(totals[::2], totals[1::2], strict=True)
+            {
+                at: sum(one.sums[at, seed] for seed in drawn) / count
+                for at in points
+                if (count := sum(one.counts[at, seed] for seed in drawn))
+            }
+            for one in totals
         ]
-        found.append(read_off(curves))
+        if all(len(curve) == len(points) for curve in curves):
+            found.append(read_off(curves))
     beside = (100 - MIDDLE) / 2
     return Interval(percentile(found, beside), percentile(found, 100 - beside))
 
 
 def told_growth(curve: Mapping[int, float], interval: Interval | None) -> str:
-    return f"{growth(curve):.2f}x{'' if interval is None else f' {interval}'}"
+    return with_interval(growth(curve), interval)
+
+
+def with_interval(times: float, interval: Interval | None) -> str:
+    return f"{times:.2f}x{'' if interval is None else f' {interval}'}"
 
 
 def either_way(interval: Interval | None, bar: float) -> str:
