@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import distributed
 import pytest
 from real_processes import Running, wait_for
 from typer.testing import CliRunner
@@ -88,6 +89,23 @@ def test_who_is_killed_takes_along_what_was_begun(tmp_path: Path, monkeypatch: p
     wait_for(lambda: not any(process.exists() for process in begun()), "the end of its processes")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_goes_away_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("waits.py").write_text(WAITS.replace("Path(f", "Path(__file__).with_name(f"))
+    options = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
+        address = cluster.scheduler_address
+        words = ("WAITS", "--plugin", "waits.py", "--backend", "dask", "--scheduler", address)
+        with Running(tmp_path / "said", "reproduce", *words) as running:
+            wait_for(lambda: any(tmp_path.glob("*.pid")), "a case under way")
+            cluster.close()
+            assert running.process.wait(60) == 2
+    said = " ".join(running.said().split())
+    assert f"{address}: the scheduler of the cluster is gone; the same command goes on" in said
+    assert "Traceback" not in said
+
+
 BREAKS = """
 from comesh.experiments.campaign import Campaign, Experiment
 
@@ -115,6 +133,55 @@ def test_cases_that_fail_are_told_while_others_run(tmp_path: Path, monkeypatch: 
     assert said.count("a case failed: {'seed': 2}: ValueError: seed 2 is too much") == 1
     assert "3 of 4 cases in all, 1 failed, about" in said
     assert "4 of 4 cases in all, 2 failed, none left" in said
+
+
+UNDRAWN = """
+from comesh.experiments.campaign import Campaign, Comparison, Experiment, Verdict
+
+
+def run(case):
+    if case["seed"] > 1:
+        raise ValueError(f"seed {case['seed']} is too much")
+    return [{"value": 1}]
+
+
+def compare(table):
+    return [Comparison(what="values", ours="1", verdict=Verdict.OURS)]
+
+
+def draw(table):
+    raise KeyError("no such column")
+
+
+campaign = Campaign("undrawn", lambda scale: [{"seed": seed} for seed in range(7)], run)
+EXPERIMENT = Experiment(id="UNDRAWN", title="", campaign=campaign, paper="", compare=compare, draw=draw)
+"""
+
+
+def test_what_broke_is_told_and_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what breaks after all is measured."""
+    monkeypatch.chdir(tmp_path)
+    for known in ("_added", "_plugins"):  # in this test alone
+        monkeypatch.setattr(catalogue, known, {})
+    words = ["reproduce", "UNDRAWN", "--plugin", "undrawn.py", "--jobs", "1"]
+    Path("undrawn.py").write_text(UNDRAWN)
+    told = runner.invoke(app, words)
+    assert told.exit_code == 1
+    assert "without 5 of 7 cases, which failed" in told.stdout
+    assert told.stdout.count("  failed: {'seed':") == 3
+    assert "and 2 more cases failed" in told.stdout
+    assert "UNDRAWN: failed: drawing: KeyError: 'no such column'" in told.stdout
+
+
+def test_what_cannot_be_compared_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for known in ("_added", "_plugins"):
+        monkeypatch.setattr(catalogue, known, {})
+    Path("undrawn.py").write_text(UNDRAWN.replace('"1", verdict', "table.missing, verdict"))
+    told = runner.invoke(app, ["reproduce", "UNDRAWN", "--plugin", "undrawn.py", "--jobs", "1"])
+    failed = [line for line in told.stdout.splitlines() if line.startswith("  failed: ")]
+    assert failed[0].startswith("  failed: comparing: AttributeError")
+    assert "and 3 more cases failed" in told.stdout
 
 
 DIES = """
@@ -186,6 +253,8 @@ def test_all_experiments_are_listed() -> None:
         (["--fresh", "--as-measured"], "which of them?"),
         (["P1", "P99", "NEAR"], "there is no experiment P99, NEAR"),
         (["NEAR"], "comes with --plugin FILE, as its EXPERIMENT"),
+        (["P1,P3"], "P1,P3: expected IDs with spaces between them, such as P1 P3"),
+        (["P1-P3", "P4"], "P1-P3: expected IDs with spaces between them"),
         (["P1", "--backend", "slurm"], "expected joblib or dask"),
         (["P1", "--backend", "dask"], "--scheduler ADDRESS go together"),
         (["P1", "--scheduler", "tcp://127.0.0.1:1"], "--scheduler ADDRESS go together"),

@@ -44,6 +44,23 @@ def test_the_delay_grows_by_less_than_the_mesh(table: Table) -> None:
         assert small < large < small * SIZES[1] / SIZES[0]
 
 
+def test_it_does_with_the_preset_paper() -> None:
+    cases = [
+        {
+            "preset": "paper",
+            "devices": devices,
+            "topology": "grid",
+            "strategy": "sequential",
+            "routines": ROUTINES,
+            "seed": 1,
+        }
+        for devices in SIZES
+    ]
+    table = Table({**case, **row} for case in cases for row in run(case))
+    small, large = (table.where(devices=devices).mean("client_hops") for devices in SIZES)
+    assert small < large < small * SIZES[1] / SIZES[0]
+
+
 def test_all_locks_at_once_are_faster_than_one_after_the_other(table: Table) -> None:
     serial = table.where(strategy="sequential").mean("client_hops")
     assert table.where(strategy="optimistic").mean("client_hops") < 0.95 * serial

@@ -11,10 +11,9 @@ from comesh.experiments.verdicts import most_growth, with_lost
 SIZES = (50, 150)
 
 
-def firings(churn: float) -> Table:
+def firings(churn: float, preset: str = "default") -> Table:
     cases = [
-        {"preset": "default", "devices": devices, "churn": churn, "routines": 6, "seed": 1}
-        for devices in SIZES
+        {"preset": preset, "devices": devices, "churn": churn, "routines": 6, "seed": 1} for devices in SIZES
     ]
     return Table({**case, **row} for case in cases for row in run(case))
 
@@ -33,6 +32,10 @@ def grow_slowly(table: Table) -> bool:
 
 def test_both_delays_grow_slowly(table: Table) -> None:
     assert grow_slowly(table)
+
+
+def test_they_do_with_the_preset_paper() -> None:
+    assert grow_slowly(firings(churn=0.0, preset="paper"))
 
 
 def test_they_do_with_churn() -> None:

@@ -91,6 +91,35 @@ def test_what_scales_well_grows_less_than_the_square_root_of_the_group(table: Ta
     assert said(1.8, 0.0) == {Verdict.DIFFERS}
 
 
+def test_where_other_meshes_may_be_judged_otherwise_it_is_said(table: Table) -> None:
+    def told(odd: float, even: float) -> Comparison:
+        rows = [
+            {**row, "seed": seed, "count": 10, "mean": 10.0 * (times if row["k"] == 9 else 1.0)}
+            for seed in range(6)
+            for times in ((even, odd)[seed % 2],)
+            for row in table
+        ]
+        return compare(Table(rows))[0]
+
+    sure, unsure = told(1.5, 1.5), told(1.3, 2.1)
+    assert (sure.verdict, unsure.verdict) == (Verdict.AGREES, Verdict.AGREES)
+    assert "at most 1.50x [1.50, 1.50]" in sure.ours
+    assert sure.why == ""
+    assert "1.73x lies in the interval" in unsure.why
+    assert told(1.5, 2.1).verdict is Verdict.DIFFERS
+    assert told(1.5, 2.1).in_short.endswith(" (by chance, perhaps: see its interval).")
+
+
+def test_a_pre_vote_is_a_part_of_the_election(table: Table) -> None:
+    told = {one.what: one.ours for one in compare(table)}["pre-vote by k, grid, paper (in the election)"]
+    for k in SIZES:
+        whole, claim = (
+            mean_delay(table, operation=operation, k=k) for operation in ("election", "from the claim")
+        )
+        assert f"{k}: {whole - claim:.1f}" in told
+        assert 0 < whole - claim < whole / 2
+
+
 def grown(table: Table, **times: float) -> dict[str, Comparison]:
     """What is said if means become so many times as long from the smallest to the largest groups."""
     rows = [

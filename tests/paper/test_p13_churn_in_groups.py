@@ -85,6 +85,26 @@ def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
     assert all("of so few seeds (2)" in one.why for one in held)
 
 
+def test_intervals_and_what_they_leave_open_are_told(table: Table) -> None:
+    """Every other mesh is slowed by so much."""
+
+    def told(of_odd: float, of_even: float, most: int = MOST) -> Comparison:
+        rows = [
+            {**row, "mean": 10.0 * ((of_even, of_odd)[row["seed"] % 2] if row["churn"] else 1.0)}
+            | {"churn": most if row["churn"] == MOST else row["churn"], "count": 10}
+            for row in table
+            if "mean" in row
+        ]
+        return compare(Table(rows))[0]
+
+    assert "40: 1.20x [1.20, 1.20]" in told(1.2, 1.2).ours
+    assert told(1.2, 1.2).why == ""
+    unsure = told(1.0, 1.4)
+    assert unsure.met is True
+    assert unsure.why.startswith("at 40 % 1.25x lies in the interval")
+    assert "at 80 % it is no more than 25% longer either" in told(1.2, 1.2, most=80).why
+
+
 def slowed(table: Table, wanted: str, times: float, lived: float = 1.0) -> Comparison:
     """What is said if one operation takes that much longer with the most churn."""
     by = {wanted: times, LIVED: lived}

@@ -85,6 +85,9 @@ def test_p14_what_is_compared_and_drawn() -> None:
     assert (short.held, "epochs of 60 s, and in these of 20 s" in short.why) == ("not judged", True)
     hops = [one for what, one in told.items() if what.startswith("hop by hop: ")]
     assert [one.verdict for one in hops] == [Verdict.DIFFERS] * 3
+    for one in hops:
+        below = min(float(ratio) for ratio in one.ours.split(" at ")[0].split(", ")) < 1
+        assert ("more on the air than a hub does" in one.in_short) is below
     assert "membership, mean node of the mesh / with a hub, real, grid, default" in told
     assert told["hub / busiest node, real, grid, default"].met is None, "two epochs are not ten"
     assert told["hub / busiest node, simulated, grid, default"].bar == "", "it is real trials that are judged"

@@ -27,7 +27,8 @@ def reproduce(
     full: Annotated[
         bool,
         typer.Option(
-            "--full/--quick", help="The paper's seeds and sizes (hours), or every claim in minutes."
+            "--full/--quick",
+            help="The paper's seeds and sizes (hours), or every claim in minutes. The last one counts.",
         ),
     ] = False,
     to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything is written.")] = OUT,
@@ -59,7 +60,7 @@ def reproduce(
     """Run experiments of the paper, and ours beyond it; draw, compare and report what came of them.
 
     Goes on where it stopped: what was measured by the same code is not measured again. Ends with 0 if every
-    case ran and every bar was met, with 1 if not, with 130 after Ctrl-C.
+    case ran and every bar that was judged was met, with 1 if not, with 130 after Ctrl-C.
     """
     if backend not in ("joblib", "dask"):
         fail(f"--backend {backend}: expected joblib or dask")

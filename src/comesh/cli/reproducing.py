@@ -36,6 +36,8 @@ from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""
+MOST_FAILED = 3
+"""That are told in full; the report names all."""
 ADDRESS = re.compile(r"(\w+://)?\S+:\d+")
 COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
 
@@ -131,6 +133,9 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
             }
         )
     else:
+        for result, section in zip(results, sections, strict=True):
+            for unwritten in section.failed[len(result.failed) :]:
+                out.print(Text(f"{section.id}: failed: {unwritten}", style="red"))
         out.print(f"\nwrote {to / 'report.html'}, {to / 'report.md'}, figures and tables")
         if not good:
             out.print("not all is well: see above what failed or missed its bar")
@@ -146,6 +151,8 @@ def _check(to: Path, scheduler: str | None) -> None:
 
 def _chosen(which: Sequence[str]) -> list[Experiment]:
     unknown = [word for word in which if word.upper() not in (*names(), "ALL")]
+    if any(re.search(r"[,;]|\d-", word) for word in unknown):
+        fail(f"{' '.join(unknown)}: expected IDs with spaces between them, such as P1 P3; `--list` has all")
     if unknown:
         guesses = [did_you_mean(word.upper(), names()) for word in unknown]
         known = ", ".join(filter(None, guesses)) or f"there are {', '.join(names())}, and all"
@@ -195,10 +202,11 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
         out.print(Text(f"  {result.note}", style="yellow"))
     for compared in result.comparisons:
         out.print(_line(compared))
-    for failed in result.failed[:3]:
+    comparing_first = sorted(result.failed, key=lambda one: bool(one.parameters))
+    for failed in comparing_first[:MOST_FAILED]:
         out.print(Text(f"  failed: {failed.short}\n{failed.error}", style="red"))
-    if len(result.failed) > 3:
-        out.print(f"  and {number(len(result.failed) - 3, 'more case')} failed")
+    if len(result.failed) > MOST_FAILED:
+        out.print(f"  and {number(len(result.failed) - MOST_FAILED, 'more case')} failed")
 
 
 def _line(one: Comparison) -> Text:
@@ -260,7 +268,7 @@ class _Shown(reproduction.Progress):
             err.print(f"{campaign.name}: {number(len(left), 'case')} to measure")
 
     def dropped(self, campaign: Campaign, results: int) -> None:
-        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out")
+        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out (see --as-measured)")
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
         self._left -= 1

@@ -9,7 +9,7 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
 from typing import Any, Final, Protocol
 
@@ -109,12 +109,15 @@ class Cluster:
         with dask.Client(self._scheduler, set_as_default=False) as client:
             self._wait_for_workers(client)
             futures = [client.submit(run_case, name, code, case, plugins, pure=False) for case in cases]
-            for future in dask.as_completed(futures, loop=client.loop):
-                try:
+            try:
+                for future in dask.as_completed(futures, loop=client.loop):
                     yield future.result()
-                except dask.KilledWorker:
-                    raise killed(name, "each died that tried it") from None
-                future.release()
+                    future.release()
+            except dask.KilledWorker:
+                raise killed(name, "each died that tried it") from None
+            except CancelledError:
+                why = "the scheduler of the cluster is gone; the same command goes on once there is one"
+                raise ConnectionResetError(errno.ECONNRESET, why, self._scheduler) from None
 
     def _wait_for_workers(self, client: Any) -> None:
         """TimeoutError: there are none."""

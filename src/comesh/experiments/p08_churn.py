@@ -204,7 +204,7 @@ def _polling(preset: str, pairs: Pairs) -> Comparison:
 
 def _lost(preset: str, pairs: Pairs) -> Comparison:
     def told(table: Table) -> str:
-        return f"{sum(table.numbers('lost')):.0f} lost, {sum(table.numbers('repeated')):.0f} too many"
+        return f"{sum(table.numbers('lost')):.0f} lost, {sum(table.numbers('repeated')):.0f} without cause"
 
     return Comparison(
         what=f"firings of {len(pairs.calm)}, {preset}",

@@ -38,7 +38,11 @@ CEILING = (
     f"With {NODES} nodes, each of which asks devices, about {NODES} times is the most that is possible; what "
     "groups say comes on top."
 )
-OVER_HOPS = "Hop by hop what members say to each other counts once for each hop."
+OVER_HOPS = "Hop by hop a mean station transmits not ten times less than the busiest one does with a hub."
+MORE_IN_SHORT = (
+    "Hop by hop a mesh of so few puts more on the air than a hub does, where the paper has ten times less: "
+    "what members say to each other counts once for each hop."
+)
 NOT_FLAT = "A mean node says more with more routines: what runs write in groups."
 NOT_SMALL = "Foreground, the entries of runs, is not small beside monitoring."
 SHORT_EPOCHS = (
@@ -179,7 +183,7 @@ def _stations(what: str, mesh: Table, hub: float, column: str, why: str) -> Comp
         paper=f"more than {PAPER_TIMES:.0f}",
         verdict=judged(agrees=min(ratios.values()) > PAPER_TIMES),
         why=RELAYED if why is MORE_ON_THE_AIR and min(ratios.values()) >= 1 else why,
-        in_short=OVER_HOPS,
+        in_short=MORE_IN_SHORT if min(ratios.values()) < 1 else OVER_HOPS,
     )
 
 
