@@ -48,7 +48,7 @@ garble: $(STAMP)  ## a million bad inputs for each of what reads bytes from outs
 lab: $(STAMP)  ## break meshes of real processes in every way, and judge them (about twenty minutes; more as root)
 	$(BIN)/comesh lab $(SCENARIOS)
 
-reproduce: $(STAMP)  ## every figure and table of the paper, in short form (about seven minutes; FULL=1: hours)
+reproduce: $(STAMP)  ## every figure and table of the paper, in short form (six to ten minutes; FULL=1: hours)
 	$(BIN)/comesh reproduce all $(if $(FULL),--full)
 
 bench: $(STAMP)  ## measure: selection, simulator, membership, protocol (about twenty minutes)

@@ -110,7 +110,7 @@ def draw(table: Table) -> Figure:
     named = Table(
         {
             **row,
-            "line": f"rule {'on' if row['rule'] else 'off'}, {row['preset']}",
+            "line": f"rule {'on' if row['rule'] else 'off'}, preset {row['preset']}",
             "lost_share": row["lost_majority"] / row["groups"],
             "ended_share": row["ended"] / row["firings"],
         }

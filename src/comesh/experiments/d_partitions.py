@@ -14,7 +14,7 @@ from comesh.experiments.measures.disturbances import disturbed
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.running import running
 from comesh.experiments.operation_panels import presets_of
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, lines, new_figure, of_presets
 from comesh.experiments.table import Row, Table, percentile
 from comesh.sim.topology import Shape, make_topology
 
@@ -144,18 +144,19 @@ def draw(table: Table) -> Figure:
             **row,
             "ended": 100 * (row["outcome"] == "finished"),
             "at_least": at_least(row),
-            "line": f"{row['preset']}, {'while cut' if row['when'] == 'cut' else 'healed'}",
+            "line": f"preset {row['preset']}, {'while cut' if row['when'] == 'cut' else 'healed'}",
         }
         for row in firings_of(table)
     )
     shown = firings.where(cut_s=0)
     served = Table({**row, "time": 100 * row["served"]} for row in uncut if row.get("served") is not None)
-    lines(axes[0], shown.curves("preset", "loss", "ended"))
+    lines(axes[0], of_presets(shown.curves("preset", "loss", "ended")))
     finish(axes[0], x="loss per hop, %", y="firings that ended well, %")
-    lines(axes[1], served.curves("preset", "loss", "time"))
+    lines(axes[1], of_presets(served.curves("preset", "loss", "time")))
     finish(axes[1], x="loss per hop, %", y="time that groups were served, %")
     for first, percent in ((0, 50), (2, 90)):
-        curves = shown.curves("preset", "loss", "at_least", partial(percentile, percent=percent))
+        of_percent = partial(percentile, percent=percent)
+        curves = of_presets(shown.curves("preset", "loss", "at_least", of_percent))
         lines(axes[2], {f"{name}, p{percent}": points for name, points in curves.items()}, first=first)
     finish(axes[2], x="loss per hop, %", y="client delay with polling, hops (at least)")
     parted = Table(row for row in firings if row["cut_s"])

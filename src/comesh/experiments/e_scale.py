@@ -15,7 +15,7 @@ from comesh.core.group.finder import QUIET_FROM_NODES
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.measures.scale import Wanted, measured_apart
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, lines, new_figure, of_presets
 from comesh.experiments.table import Row, Table
 
 SIZES = {Scale.QUICK: (100, 250, 500), Scale.FULL: (250, 500, 1000, 2500, 5000, 10_000)}
@@ -177,7 +177,7 @@ def _suspected(preset: str, rows: Table) -> Comparison:
 def draw(table: Table) -> Figure:
     figure, axes = new_figure(2, len(GROWING) // 2, width=4.0)
     for one, (column, name) in zip(axes.flat, GROWING.items(), strict=True):
-        lines(one, table.curves("preset", "devices", column))
+        lines(one, of_presets(table.curves("preset", "devices", column)))
         if column == "delay_hops":
             lines(one, {"ideal": table.curves("preset", "devices", "ideal_hops")["default"]}, first=2)
         one.set_xscale("log")

@@ -128,8 +128,8 @@ DELAYS = {
     "leaders doubted": "Delay: none; it shortens the wait for a leader that crashed.",
     "pre-vote": "Delay: none of a run, but a round of questions in each election: P11 tells how long it is.",
     "claims": (
-        "Delay: none of a run. In an election the claim and the first entry are two rounds, as in the paper; "
-        "that they are flushed takes no time in the simulator, and P16 has it of real nodes."
+        "Delay: none of a run. That a claim is flushed before it is sent takes no time in the simulator; the "
+        "elections of P16's real trials have it in them."
     ),
     "fences": (
         "Delay: none, until the leader of a routine with a live run changes. Then a round to the groups of "

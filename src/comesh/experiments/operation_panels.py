@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from comesh.experiments.measures.mesh_operations import OPERATIONS
 from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.plots import finish, lines, new_figure
+from comesh.experiments.plots import finish, lines, new_figure, of_presets
 from comesh.experiments.table import Table
 
 
@@ -47,6 +47,6 @@ def panels(
     """One for each operation; curves: from the rows of an operation."""
     figure, axes = new_figure(1, len(OPERATIONS), width=4.0)
     for one, operation in zip(axes, OPERATIONS, strict=True):
-        lines(one, curves(table.where(operation=operation)))
+        lines(one, of_presets(curves(table.where(operation=operation))))
         finish(one, x=x, y=y, title=operation)
     return figure

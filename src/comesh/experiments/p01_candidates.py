@@ -85,7 +85,9 @@ def off_by(of_meshes: Sequence[float], paper: float, *, known: str = "") -> tupl
 def draw(table: Table) -> Figure:
     figure, axes = new_figure()
     named = Table(
-        {**row, "preset": f"ours, {preset}"} for preset, rows in by_preset(table).items() for row in rows
+        {**row, "preset": f"ours, preset {preset}"}
+        for preset, rows in by_preset(table).items()
+        for row in rows
     )
     means(axes, named, "preset", "devices", "candidates")
     paper_line(axes, PAPER)

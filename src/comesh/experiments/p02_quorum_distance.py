@@ -133,7 +133,7 @@ def draw(table: Table) -> Figure:
     for number, (preset, rows) in enumerate(presets.items()):
         hops = [near(rows).mean("quorum_hops"), anywhere(rows).mean("quorum_hops")]
         places = [place + number * width for place in range(2)]
-        axes.bar(places, hops, width, label=f"ours, {preset}", color=COLOURS[number])
+        axes.bar(places, hops, width, label=f"ours, preset {preset}", color=COLOURS[number])
     places = [place + len(presets) * width for place in range(2)]
     axes.bar(
         places,

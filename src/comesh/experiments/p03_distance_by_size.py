@@ -127,7 +127,7 @@ def _beside_paths(exponent: float) -> str:
 def draw(table: Table) -> Figure:
     figure, axes = new_figure()
     for number, (preset, rows) in enumerate(by_preset(table).items()):
-        curves = {f"{members}, {preset}": points for members, points in distances(rows).items()}
+        curves = {f"{members}, preset {preset}": points for members, points in distances(rows).items()}
         lines(axes, curves, first=2 * number)
     axes.set_xlim(0, max(SIZES) * 1.05)
     finish(axes, x="devices (40 % of them nodes)", y="quorum distance in hops")

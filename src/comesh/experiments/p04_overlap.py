@@ -113,7 +113,7 @@ def _falls(preset: str, lsh: dict[int, float], random: dict[int, float]) -> Comp
 def draw(table: Table) -> Figure:
     figure, axes = new_figure()
     for number, (preset, rows) in enumerate(by_preset(table).items()):
-        curves = {f"{members}, {preset}": points for members, points in overlaps(rows).items()}
+        curves = {f"{members}, preset {preset}": points for members, points in overlaps(rows).items()}
         lines(axes, curves, first=2 * number)
     axes.set_xlim(0, max(SIZES) * 1.05)
     finish(axes, x="devices (40 % of them nodes)", y=f"members kept, of {MEMBERS}")

@@ -21,7 +21,7 @@ from comesh.experiments.measures.selection_campaign import (
     run,
 )
 from comesh.experiments.measures.selections import LSH
-from comesh.experiments.plots import finish, lines, new_figure, uncertainty
+from comesh.experiments.plots import finish, lines, new_figure, of_presets, uncertainty
 from comesh.experiments.table import Table
 
 __all__ = ["CAMPAIGN", "EXPERIMENT", "cases", "compare", "draw", "run"]
@@ -126,7 +126,7 @@ def draw(table: Table) -> Figure:
         for place, parameter in enumerate(VARIED):
             here = axes[row][place]
             curves = {preset: varied(rows, parameter, column) for preset, rows in by_preset(table).items()}
-            lines(here, curves)
+            lines(here, of_presets(curves))
             here.set_xticks(VARIED[parameter])
             finish(here, x=parameter, y="" if place else name, legend=row == place == 0)
     return figure

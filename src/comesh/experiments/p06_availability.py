@@ -253,7 +253,7 @@ def draw(table: Table) -> Figure:
 
 def _draw_failures(axes: Axes, table: Table) -> None:
     shown = {
-        f"{members}, {preset}": points
+        f"{members}, preset {preset}": points
         for preset, rows in _one_by_one(table).items()
         for members, points in (
             rows.where(groups=SIZES.groups).curves("members", "failures", "availability").items()
@@ -276,7 +276,7 @@ def _draw_groups(axes: Axes, table: Table) -> None:
             "" if number else "the paper's formula",
         )
         real = {
-            f"availability {level:.0%}, {preset}": {
+            f"availability {level:.0%}, preset {preset}": {
                 groups: _tolerated(_drawn(rows, members="lsh-mix", groups=groups), level) for groups in GROUPS
             }
             for preset, rows in presets.items()

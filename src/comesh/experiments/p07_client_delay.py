@@ -285,7 +285,7 @@ def draw(table: Table) -> Figure:
         for column, shape in enumerate(SHAPES):
             here = with_lost(table.where(preset=preset, topology=str(shape)))
             means(axes[row][column], here, "strategy", "devices", "client_hops", called=_name)
-            finish(axes[row][column], x="devices", y="client delay (hops)", title=f"{shape}, {preset}")
+            finish(axes[row][column], x="devices", y="client delay (hops)", title=f"{shape}, preset {preset}")
     return figure
 
 

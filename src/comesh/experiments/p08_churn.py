@@ -224,7 +224,12 @@ def draw(table: Table) -> Figure:
         for column, what in enumerate(("client", "sync")):
             here = with_lost(table.where(preset=preset))
             means(axes[row][column], here, "churn", "devices", f"{what}_hops", called=_churn)
-            finish(axes[row][column], x="devices", y=f"{what} delay (hops)", title=f"{what} delay, {preset}")
+            finish(
+                axes[row][column],
+                x="devices",
+                y=f"{what} delay (hops)",
+                title=f"{what} delay, preset {preset}",
+            )
     return figure
 
 

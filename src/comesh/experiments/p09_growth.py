@@ -127,7 +127,9 @@ def _of_slowest_tenth(delays: list[float]) -> float:
 
 def draw(table: Table) -> Figure:
     figure, axes = new_figure(1, len(MEASURES))
-    named = Table({**row, "line": f"{row['preset']}, churn {row['churn']:.0%}"} for row in with_lost(table))
+    named = Table(
+        {**row, "line": f"preset {row['preset']}, churn {row['churn']:.0%}"} for row in with_lost(table)
+    )
     for at, (column, name) in enumerate(MEASURES.items()):
         means(axes[at], named, "line", "devices", column)
         finish(axes[at], x="devices", y=f"{name} (hops)", title=name)

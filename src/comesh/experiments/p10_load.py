@@ -271,12 +271,18 @@ def draw(table: Table) -> Figure:
         for members, name, style in ((LSH, "LSH", STYLES[0]), (RANDOM, "random", STYLES[1])):
             loads, groups = temporal(rows, members), spatial(rows, members)
             for role, colour in zip(ROLES, COLOURS, strict=False):
-                look: dict[str, Any] = {"color": colour, "linestyle": style, "label": f"{role}, {name}"}
+                look: dict[str, Any] = {"color": colour, "linestyle": style, "label": f"{SAID[role]}, {name}"}
                 distribution(left, loads[role], **look)
                 sums = _cumulative(groups[role])
                 right.step(list(sums), list(sums.values()), where="post", **look)
-        finish(left, x="share of the time", y="share of the nodes", title=f"temporal load, {preset}")
-        finish(right, x="groups at once", y="share of the nodes", title=f"spatial load, {preset}", zero=False)
+        finish(left, x="share of the time", y="share of the nodes", title=f"temporal load, preset {preset}")
+        finish(
+            right,
+            x="groups at once",
+            y="share of the nodes",
+            title=f"spatial load, preset {preset}",
+            zero=False,
+        )
     return figure
 
 

@@ -204,7 +204,10 @@ def _in_short(operation: str, means: dict[str, dict[int, float]]) -> str:
 
 def draw(table: Table) -> Figure:
     grid = table.where(shape=Shape.GRID)
-    return panels(grid, _curves, x="members of a group", y="mean delay, hops")
+    figure = panels(grid, _curves, x="members of a group, on the grid", y="mean delay, hops")
+    for axes in figure.axes:
+        axes.set_xticks(sorted(grid.distinct("k")))
+    return figure
 
 
 def _curves(rows: Table) -> dict[str, dict[int, float]]:

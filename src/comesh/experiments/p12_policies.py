@@ -197,7 +197,7 @@ def draw(table: Table) -> Figure:
                 mean_delay(table, operation=operation, preset=preset, policy=policy) for policy in policies
             ]
             places = [place + 0.4 * number for place in range(len(policies))]
-            one.bar(places, delays, width=0.38, label=str(preset), color=COLOURS[number])
+            one.bar(places, delays, width=0.38, label=f"preset {preset}", color=COLOURS[number])
         one.set_xticks(range(len(policies)), policies, rotation=40, ha="right", fontsize=7)
         finish(one, x="", y="mean delay, hops", title=operation)
     return figure

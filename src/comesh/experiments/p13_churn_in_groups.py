@@ -134,7 +134,7 @@ def _unsure(against: dict[int, _Times], judging: list[int], *, flat: bool) -> li
     if flat and beyond:
         told = ", ".join(f"{share} %" for share in beyond)
         found.append(
-            f"at {told} it is no more than {FLAT:.0%} longer either: no end of it is seen at {FLAT_TO} %"
+            f"at {told} it is no more than {FLAT:.0%} longer either, so {FLAT_TO} % is no limit here"
         )
     return found
 

@@ -49,6 +49,7 @@ SHORT_EPOCHS = (
     f". Its bar is not judged: it is of epochs of {EPOCH_S} s, and in these of {{}} s groups change hands "
     "more often, which costs messages"
 )
+HUB = "busiest with a hub"
 NOT_ON_THE_AIR = ", since a node does not use the air for the device at its own place"
 
 
@@ -343,8 +344,8 @@ def draw(table: Table) -> Figure:
     figure, axes = new_figure(1, 3, width=4.6)
     for at, (title, measure) in enumerate((("end to end", WORK), ("hop by hop", HOPS))):
         real = table.where(where=REAL, measure=measure)
-        lines(axes[at], _named(real.where(mode="mesh"), "value", "mean"))
-        hubs = _named(real.where(mode="central"), "most", "hub")
+        lines(axes[at], _named(real.where(mode="mesh"), "value", "mean node"))
+        hubs = _named(real.where(mode="central"), "most", HUB)
         lines(axes[at], hubs, first=4)
         axes[at].set_xticks(sorted(real.distinct("routines")))
         finish(axes[at], x="routines", y="bytes/s" if at == 0 else "", title=f"real, {title}")
@@ -354,8 +355,8 @@ def draw(table: Table) -> Figure:
 
 def _named(table: Table, column: str, what: str) -> dict[str, dict[int, float]]:
     """A curve for each shape, and for each preset where there are several points of it."""
-    rows: list[Row] = [{**row, "name": f"{row['shape']}, {row['preset']}"} for row in table]
-    named = Table({**row, "name": row["shape"]} for row in table) if what == "hub" else Table(rows)
+    rows: list[Row] = [{**row, "name": f"{row['shape']}, preset {row['preset']}"} for row in table]
+    named = Table({**row, "name": row["shape"]} for row in table) if what == HUB else Table(rows)
     return {f"{name}, {what}": curve for name, curve in named.curves("name", "routines", column).items()}
 
 
@@ -369,7 +370,7 @@ def _parts(axes: Axes, simulated: Table) -> None:
         axes.bar([str(one) for one in routines], heights, bottom=below, label=part, color=COLOURS[number])
         below = [low + height for low, height in zip(below, heights, strict=True)]
     axes.set_ylim(top=1.35 * max(below))
-    finish(axes, x="routines", title="simulated, default, mean node: what for", legend=False)
+    finish(axes, x="routines", title="simulated, preset default, mean node: what for", legend=False)
     axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper left")
 
 

@@ -330,7 +330,13 @@ def draw(table: Table) -> Figure:
         }
         lines(axes[at], {name: curve for name, curve in curves.items() if curve})
         axes[at].set_xticks(sorted(here.distinct("routines")))
-        finish(axes[at], x="routines", y="median, ms" if at == 0 else "", title=f"{where}, default")
+        finish(
+            axes[at],
+            x="routines",
+            y="median, ms" if at == 0 else "",
+            title=f"{where}, preset default",
+            legend=at == 0,
+        )
     return figure
 
 

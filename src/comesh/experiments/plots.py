@@ -50,6 +50,11 @@ def lines(axes: Axes, curves: Mapping[str, Mapping[Any, float]], *, first: int =
         )
 
 
+def of_presets(curves: Mapping[str, Mapping[Any, float]]) -> dict[str, Mapping[Any, float]]:
+    """As legends name them: `paper` alone would be read as reported by it."""
+    return {f"preset {name}": points for name, points in curves.items()}
+
+
 def means(axes: Axes, rows: Table, name: str, x: str, y: str, *, called: Callable[[str], str] = str) -> None:
     """A line per value of the column `name`: the mean of y at each x, and a band around it."""
     curves = rows.curves(name, x, y)
