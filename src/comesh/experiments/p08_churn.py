@@ -24,7 +24,7 @@ from comesh.experiments.measures.firings import MOST_CHURN, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
-from comesh.experiments.verdicts import few_meshes, with_lost
+from comesh.experiments.verdicts import INTERVALS, few_meshes, ratio_interval, with_interval, with_lost
 from comesh.sim.topology import Shape, make_topology
 
 SIZES = (50, 250, 750)
@@ -93,6 +93,10 @@ class Pairs(NamedTuple):
     def of_size(self, devices: int) -> "Pairs":
         return Pairs(self.calm.where(devices=devices), self.churned.where(devices=devices))
 
+    def told(self, column: str) -> str:
+        """The ratio, with its interval over meshes."""
+        return with_interval(self.ratio(column), ratio_interval(self.churned, self.calm, column))
+
     def with_both(self, column: str) -> "Pairs":
         """Those of which either has a number in that column."""
         both = [
@@ -120,12 +124,13 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
         devices: counted.of_size(devices).ratio("client_hops") for devices in counted.calm.distinct("devices")
     }
     slower = [devices for devices, times in sizes.items() if times > MOST_INCREASE]
+    by_size = ", ".join(f"{devices}: {counted.of_size(devices).told('client_hops')}" for devices in sizes)
     few = few_meshes(counted.calm)
     reasons = [f"N = {devices}: {_why_longer(counted.of_size(devices))}" for devices in slower]
     return Comparison(
         what=f"client delay with 40 % churn against without, {preset}",
         ours=(
-            f"{ratio:.2f}x on average (N = {', '.join(f'{at}: {one:.2f}x' for at, one in sizes.items())}), "
+            f"{ratio:.2f}x on average (N = {by_size}), "
             f"{medians:.2f}x in the median; without lost ones "
             f"{pairs.with_both('client_hops').ratio('client_hops'):.2f}x on average"
         ),
@@ -256,6 +261,6 @@ EXPERIMENT = Experiment(
         "longer. Nobody who crashed comes back here: a group that loses more than f members before they are "
         "replaced, which is at the end of an epoch (200 hops, 6,000 with `default`) or 300 hops after one is "
         "believed dead, serves no more. "
-        f"{SYNC_DELAY}"
+        f"{INTERVALS} {SYNC_DELAY}"
     ),
 )

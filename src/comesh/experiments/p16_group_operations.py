@@ -158,12 +158,13 @@ EXPERIMENT = Experiment(
     draw=draw,
     about=(
         "Quorum: the leader writes an entry until it counts it as committed. Election: a candidate writes "
-        "its claim until it serves; the round of questions before the claim, which P11 counts, is in no "
-        "recording. Leaders are killed (kill -9) at the end of each trial, one after the other. State "
-        "transfer: the leader of a config proposes its end until the leader of the next one serves. Many "
-        "real trials run at once on one machine, and show its load too; in full there are quiet ones, two "
-        "at a time on the grid with 10 routines, which are held to the authors' program. Median and P90 are "
-        "the medians over trials of theirs, of some four elections each; the mean is over all operations. "
+        "its claim until it serves; the round of questions before the claim is in no recording, and not in "
+        "what is held to the authors' program (P11 tells which share of an election it is). Leaders are "
+        "killed (kill -9) at the end of each trial, one after the other. State transfer: the leader of a "
+        "config proposes its end until the leader of the next one serves. Many real trials run at once on "
+        "one machine, and show its load too; in full there are quiet ones, two at a time on the grid with 10 "
+        "routines, which are held to the authors' program. Median and P90 are the medians over trials of "
+        "theirs, of some four elections each; the mean is over all operations. "
         f"{IN_MEMORY} "
         f"{AUTHORS_PROGRAM}"
     ),
