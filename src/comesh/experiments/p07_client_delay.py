@@ -313,6 +313,6 @@ EXPERIMENT = Experiment(
         f"long as it had. {INTERVALS} {OF_SIZES} With the preset `paper` epochs last 200 hops, so a "
         "run often meets a handoff; with `default` 6,000. Here and in P8, P9, A and B devices are read and "
         "members are probed every 100 hops with either preset; in P11 to P13, D, E and G every 20 with "
-        "`paper`."
+        "`paper`. The priority strategy is measured for F, at fewer sizes."
     ),
 )
