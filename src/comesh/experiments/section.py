@@ -23,8 +23,8 @@ READING = (
     "name of a row these words are the preset, not who reports it. N: "
     "devices, 40 % of which are nodes; f: failures that a group bears; k = 2f+1: its members. SLA "
     "(sequential) asks for locks one after the other, OLA (optimistic) for all at once. Times are in "
-    "hops of the mesh where they can be. Bands, where a figure has them, have the true mean in 95 of 100 tries (Student's t "
-    "over meshes).",
+    "hops of the mesh where they can be. Bands, where a figure has them, have the true mean in 95 of 100 "
+    "tries (Student's t over meshes).",
 )
 """At the head of a report, for who reads nothing else."""
 
