@@ -31,7 +31,7 @@ from comesh.experiments import report, reproduction
 from comesh.experiments.backends import Cluster, Processes
 from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
 from comesh.experiments.catalogue import add_plugin, experiment, names
-from comesh.experiments.section import Made
+from comesh.experiments.section import Made, Section
 from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
@@ -112,30 +112,9 @@ def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
         fail(f"{where}: {wrong.strerror or wrong}")
     good = all(result.is_good for result in results) and not any(one.failed for one in sections)
     if json:
-        print_json(
-            {
-                "command": made.command,
-                "scale": made.scale,
-                "version": made.version,
-                "commit": made.commit,
-                "out": str(to),
-                "good": good,
-                "experiments": [
-                    {
-                        "id": one.id,
-                        "title": one.title,
-                        "note": one.note,
-                        "failed": one.failed,
-                        "comparisons": one.comparisons,
-                    }
-                    for one in sections
-                ],
-            }
-        )
+        _tell_json(sections, made, to, good=good)
     else:
-        for result, section in zip(results, sections, strict=True):
-            for unwritten in section.failed[len(result.failed) :]:
-                out.print(Text(f"{section.id}: failed: {unwritten}", style="red"))
+        _tell_unwritten(results, sections)
         out.print(f"\nwrote {to / 'report.html'}, {to / 'report.md'}, figures and tables")
         if not good:
             out.print("not all is well: see above what failed or missed its bar")
@@ -207,6 +186,37 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
         out.print(Text(f"  failed: {failed.short}\n{failed.error}", style="red"))
     if len(result.failed) > MOST_FAILED:
         out.print(f"  and {number(len(result.failed) - MOST_FAILED, 'more case')} failed")
+
+
+def _tell_json(sections: Sequence[Section], made: Made, to: Path, *, good: bool) -> None:
+    experiments = [
+        {
+            "id": one.id,
+            "title": one.title,
+            "note": one.note,
+            "failed": one.failed,
+            "comparisons": one.comparisons,
+        }
+        for one in sections
+    ]
+    print_json(
+        {
+            "command": made.command,
+            "scale": made.scale,
+            "version": made.version,
+            "commit": made.commit,
+            "out": str(to),
+            "good": good,
+            "experiments": experiments,
+        }
+    )
+
+
+def _tell_unwritten(results: Sequence[reproduction.Result], sections: Sequence[Section]) -> None:
+    """What broke after all was measured and compared."""
+    for result, section in zip(results, sections, strict=True):
+        for failed in section.failed[len(result.failed) :]:
+            out.print(Text(f"{section.id}: failed: {failed}", style="red"))
 
 
 def _line(one: Comparison) -> Text:

@@ -5,6 +5,7 @@ the backend nor the order matters.
 """
 
 import errno
+import logging
 import math
 import time
 import traceback
@@ -105,6 +106,9 @@ class Cluster:
 
     def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
         dask = import_module("distributed")
+        logging.getLogger("distributed.client").setLevel(
+            logging.CRITICAL
+        )  # of what it logs we say a sentence
         plugins = plugin_names()
         with dask.Client(self._scheduler, set_as_default=False) as client:
             self._wait_for_workers(client)
