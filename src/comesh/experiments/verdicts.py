@@ -90,9 +90,8 @@ def means_interval(
 ) -> Interval | None:
     """Of what is read off the means by a column, at these points of it; each row has the mean of so many, its
     count. None: there are too few seeds."""
-    seeds = table.distinct("seed")
-    totals = _Totals({(at, seed): 0.0 for at in points for seed in seeds}, {})
-    totals.counts.update(dict.fromkeys(totals.sums, 0))
+    keys = [(at, seed) for at in points for seed in table.distinct("seed")]
+    totals = _Totals(dict.fromkeys(keys, 0.0), dict.fromkeys(keys, 0.0))
     for row in table:
         if (key := (row[column], row["seed"])) in totals.sums:
             totals.sums[key] += row["mean"] * row["count"]
