@@ -370,8 +370,8 @@ EXPERIMENT = Experiment(
         "changed medians over trials of lock wait and sync delay by at most 6 %, averages of lock wait by at "
         "most 4 %, all of them down; in real trials the error is the same and cannot be measured any more. "
         "Read off recordings of the real nodes and off the simulation in the same way. With one routine "
-        "there are no conflicts, and few runs. Many real trials run at once on one machine; in full there are "
-        "quiet ones, two at a time on the grid with 10 routines, which are held to the authors' program. "
+        "there are no conflicts, and few runs. Many real trials run at once on one machine; in full there "
+        "are quiet ones, two at a time on the grid with 10 routines, which are held to the authors' program. "
         f"{IN_MEMORY} {AUTHORS_PROGRAM}"
     ),
 )
