@@ -191,7 +191,7 @@ def main() -> int:
         print(msgspec.json.encode({"rows": rows, "recoveries": recovered}).decode())
     else:
         size = len(encode(record(1)))
-        print(f"{size} bytes a record; snapshots from {writing.COMPACT_LEAST_BYTES >> 20} MiB on")
+        print(f"{size} bytes a record; snapshots from {writing.COMPACT_MIN_BYTES >> 20} MiB on")
         print(f"{'':8}{'':18}{'':14}{'p50 us':>10}{'p99 us':>10}")
         for row in rows:
             print(f"{row.place:8}{row.what:18}{row.way:14}{row.p50_us:10.1f}{row.p99_us:10.1f}")

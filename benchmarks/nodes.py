@@ -37,21 +37,21 @@ def of_locks() -> Iterator[Row]:
 
 
 def of_firings() -> Iterator[Row]:
-    for together, most_ms, least_rate in ((True, 2.9, 300.0), (False, 6.0, 150.0)):
+    for together, max_ms, min_rate in ((True, 2.9, 300.0), (False, 6.0, 150.0)):
         how = "in parallel" if together else "one after the other"
         one = firings.measure(1, together=together)
         many = firings.measure(20, together=together)
-        yield at_most(f"firing of five devices {how}, p50, ms", one.p50, most_ms, _spread(one))
-        yield at_least(f"firings of five devices {how}, per second", many.per_second or 0.0, least_rate)
+        yield at_most(f"firing of five devices {how}, p50, ms", one.p50, max_ms, _spread(one))
+        yield at_least(f"firings of five devices {how}, per second", many.per_second or 0.0, min_rate)
     far = firings.measure(1, clusters=5)
     yield Row("firing of five devices in five clusters, p50, ms", far.p50, "", None, _spread(far))
 
 
 def of_failover() -> Iterator[Row]:
-    for lease, most_ms in (("1s", 2000.0), ("250ms", 500.0)):
+    for lease, max_ms in (("1s", 2000.0), ("250ms", 500.0)):
         took = failover.measure(lease, FAILOVERS)
         what = f"leader killed, next command, lease {lease}, worst of {FAILOVERS}, ms"
-        yield at_most(what, took.p99, most_ms, f"median {took.p50:.0f}")
+        yield at_most(what, took.p99, max_ms, f"median {took.p50:.0f}")
 
 
 def of_detection() -> Iterator[Row]:
@@ -67,9 +67,9 @@ def of_detection() -> Iterator[Row]:
 def of_rest() -> Iterator[Row]:
     found = rest.measure(60.0)
     yield at_most("11 nodes ready, s", found.ready_s, 8.0)
-    yield at_most("a node at rest, MiB resident", found.most_memory_mib, 70.0)
+    yield at_most("a node at rest, MiB resident", found.max_memory_mib, 70.0)
     yield at_most(
-        "a node at rest, percent of a core", found.mean_cpu_percent, 2.0, f"most {found.most_cpu_percent:.2f}"
+        "a node at rest, percent of a core", found.mean_cpu_percent, 2.0, f"most {found.max_cpu_percent:.2f}"
     )
 
 

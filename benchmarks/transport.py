@@ -28,7 +28,7 @@ HOST = "127.0.0.1"
 SMALL_BYTES = 200
 LONG_BYTES = 1_048_576
 CONFIRM_EVERY = 100
-MOST_UNCONFIRMED = 400
+MAX_UNCONFIRMED = 400
 """Small messages on the way at once."""
 BOUND_S = 10.0
 ECHO, COUNT, STAMP = b"e", b"c", b"s"
@@ -127,7 +127,7 @@ class Bench:
         before = sent = confirmed = counted
         began = time.perf_counter()
         while time.perf_counter() - began < self._seconds:
-            while sent - confirmed < MOST_UNCONFIRMED:
+            while sent - confirmed < MAX_UNCONFIRMED:
                 for _ in range(batch):
                     self.transport.send(THERE, message)
                 self.transport.flush()

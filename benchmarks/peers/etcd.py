@@ -28,7 +28,7 @@ LEASE_S: Final = 600
 READY_S: Final = 30.0
 ANSWER_S: Final = 10.0
 """The longest that one answer may take."""
-MOST_BYTES: Final = 65_536
+MAX_BYTES: Final = 65_536
 """Of one answer."""
 
 
@@ -130,8 +130,8 @@ class Gateway:
         self._socket.sendall(data)
         answer = b""
         while (body := split_answer(answer)) is None:
-            more = self._socket.recv(MOST_BYTES)
-            if not more or len(answer) > MOST_BYTES:
+            more = self._socket.recv(MAX_BYTES)
+            if not more or len(answer) > MAX_BYTES:
                 raise ConnectionError("etcd closed the connection, or answered too much")
             answer += more
         return body

@@ -16,9 +16,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 class Rest(NamedTuple):
     ready_s: float
-    most_memory_mib: float
+    max_memory_mib: float
     mean_cpu_percent: float
-    most_cpu_percent: float
+    max_cpu_percent: float
 
 
 def usage(mesh: LocalMesh) -> dict[str, tuple[float, float]]:

@@ -11,12 +11,12 @@ import pytest
 from one_node import BOUND_S, OneNode, one_node, until
 
 from comesh.api import app, bodies, events, server
-from comesh.api.limits import MOST_BODY_BYTES, MOST_HEADER_BYTES
+from comesh.api.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES
 from comesh.api.tokens import remove
 from comesh.runtime.seen import News
 
 FIRE = "/api/v1/routines/light/fire"
-BOUNDS = (("MOST_CONNECTIONS", b"connections as it takes"), ("MOST_OF_ONE_ADDRESS", b"from one address"))
+BOUNDS = (("MAX_CONNECTIONS", b"connections as it takes"), ("MAX_OF_ONE_ADDRESS", b"from one address"))
 
 
 async def still_answers(node: OneNode) -> bool:
@@ -27,7 +27,7 @@ async def still_answers(node: OneNode) -> bool:
 def test_a_body_that_is_too_long_is_refused(tmp_path: Path) -> None:
     async def scene() -> None:
         async with one_node(tmp_path) as node:
-            long = b'{"request": "' + b"x" * MOST_BODY_BYTES + b'"}'
+            long = b'{"request": "' + b"x" * MAX_BODY_BYTES + b'"}'
             assert b" 413 " in (await node.say(node.request("POST", FIRE, long)))[:20]
             pieces = b"".join(b"2000\r\n" + b"x" * 0x2000 + b"\r\n" for _ in range(9)) + b"0\r\n\r\n"
             request = node.request("POST", FIRE).replace(b"content-length: 0", b"transfer-encoding: chunked")
@@ -43,8 +43,8 @@ def test_a_body_that_is_too_long_is_refused(tmp_path: Path) -> None:
         b"nonsense\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100) + b"\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * MOST_HEADER_BYTES + b"\r\n\r\n",
-        b"GET /" + b"x" * (2 * MOST_HEADER_BYTES) + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * MAX_HEADER_BYTES + b"\r\n\r\n",
+        b"GET /" + b"x" * (2 * MAX_HEADER_BYTES) + b" HTTP/1.1\r\nhost: x\r\n\r\n",
         b"POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
         b"POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
         b"GET \xff HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -120,7 +120,7 @@ def test_connections_are_bounded(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the loop drops the socket
 def test_handshakes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_HANDSHAKES", 2)
+    monkeypatch.setattr(server, "MAX_HANDSHAKES", 2)
     monkeypatch.setattr(server, "HANDSHAKE_S", 3.0)
 
     async def scene() -> None:
@@ -202,7 +202,7 @@ def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_followers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_EVENT_CLIENTS", 2)
+    monkeypatch.setattr(events, "MAX_EVENT_CLIENTS", 2)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:

@@ -12,10 +12,10 @@ from one_node import OneNode, one_node, until
 from typer.testing import CliRunner
 
 from comesh.api import invitations
-from comesh.api.invitations import MOST_WRONG
+from comesh.api.invitations import MAX_WRONG
 from comesh.cli.main import app
 from comesh.runtime.credentials import Authority
-from comesh.runtime.invitation import MOST_SEALED_BYTES, JoinToken
+from comesh.runtime.invitation import MAX_SEALED_BYTES, JoinToken
 from comesh.runtime.keyring import replace_node
 
 FINGERPRINT = "ab" * 32
@@ -71,13 +71,13 @@ def test_a_wrong_proof_learns_nothing_and_ten_remove_it(tmp_path: Path) -> None:
             token, other = JoinToken.draw(FINGERPRINT), JoinToken.draw(FINGERPRINT)
             await post(node, "/api/v1/invitations", wish(token))
             nowhere = await take(node, other)
-            for _ in range(MOST_WRONG - 1):
+            for _ in range(MAX_WRONG - 1):
                 assert await take(node, token, other.proof) == nowhere
             assert (tmp_path / "data" / "invitations" / token.id).exists()
             assert await take(node, token, other.proof) == nowhere
             assert await take(node, token) == nowhere
             assert nowhere[0] == 403
-            assert node.assembly.host.counters["invitations refused"] == MOST_WRONG + 2
+            assert node.assembly.host.counters["invitations refused"] == MAX_WRONG + 2
             assert "removed after 10 wrong proofs" in node.said()
 
     asyncio.run(story())
@@ -92,14 +92,14 @@ def test_who_may_bring_one_and_what_is_refused(tmp_path: Path, monkeypatch: pyte
             assert (await post(node, path, wish(token, node="n9")))[0] == 404
             assert (await post(node, path, wish(token, hours=0)))[0] == 400
             assert (await post(node, path, wish(token, id="../../etc")))[0] == 400
-            assert (await post(node, path, wish(token, sealed="A" * (MOST_SEALED_BYTES * 4 // 3 + 5))))[
+            assert (await post(node, path, wish(token, sealed="A" * (MAX_SEALED_BYTES * 4 // 3 + 5))))[
                 0
             ] == 400
             head = node.request("POST", path).replace(b"content-length: 0", b"content-length: 9999999")
             assert (await node.say(head)).startswith(b"HTTP/1.1 413 ")
             assert (await post(node, path, wish(token)))[0] == 200
             assert (await post(node, path, wish(token)))[0] == 409
-            monkeypatch.setattr(invitations, "MOST_INVITATIONS", 2)
+            monkeypatch.setattr(invitations, "MAX_INVITATIONS", 2)
             assert (await post(node, path, wish(JoinToken.draw(FINGERPRINT))))[0] == 200
             status, said = await post(node, path, wish(JoinToken.draw(FINGERPRINT)))
             assert (status, said["error"][:19]) == (409, "2 invitations wait ")

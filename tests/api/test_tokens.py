@@ -9,7 +9,7 @@ import pytest
 from one_node import one_node, until
 from typer.testing import CliRunner
 
-from comesh.api.tokens import DAY_MS, FILE, MOST_TOKENS, KnownTokens, Role, TokensError, create, match, read
+from comesh.api.tokens import DAY_MS, FILE, MAX_TOKENS, KnownTokens, Role, TokensError, create, match, read
 from comesh.cli.main import app
 
 runner = CliRunner()
@@ -73,11 +73,11 @@ def test_a_token_ends_with_its_days(keys: Path) -> None:
 
 
 def test_tokens_are_bounded(keys: Path) -> None:
-    for number in range(MOST_TOKENS):
+    for number in range(MAX_TOKENS):
         create(keys, f"t{number}", Role.VIEWER, 0.0)
     with pytest.raises(TokensError, match="256 tokens already"):
         create(keys, "more", Role.VIEWER, 0.0)
-    assert len(read(keys)) == MOST_TOKENS
+    assert len(read(keys)) == MAX_TOKENS
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"{}", b"[" * 5000, b"\xff", b'[{"name": "x"}]', b""])

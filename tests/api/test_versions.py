@@ -9,7 +9,7 @@ import pytest
 from one_node import ALONE, one_node
 from real_mesh import MESH, Asked, asked_mesh, wait_for
 
-from comesh.runtime.applying import MOST_READ
+from comesh.runtime.applying import MAX_READ
 from comesh.runtime.documents import Chain
 
 MORE = MESH.replace("routines:\n", "routines:\n  extra: {do: [{device: d4, command: set, argument: true}]}\n")
@@ -82,10 +82,10 @@ def test_who_may_only_look_cannot_have_a_node_read_documents_without_end(tmp_pat
         async with one_node(tmp_path) as node:
             long = ALONE + "".join(f"  r{n}: {{do: [{{device: lamp, command: set}}]}}\n" for n in range(500))
             body = msgspec.json.encode({"text": long})
-            asked = [node.say(node.request("POST", "/api/v1/preview", body)) for _ in range(4 * MOST_READ)]
+            asked = [node.say(node.request("POST", "/api/v1/preview", body)) for _ in range(4 * MAX_READ)]
             answers = [answer.split()[1] for answer in await asyncio.gather(*asked)]
             assert set(answers) == {b"200", b"503"}
-            assert answers.count(b"200") >= MOST_READ
+            assert answers.count(b"200") >= MAX_READ
             body = msgspec.json.encode({"text": ALONE})
             assert b" 200 " in (await node.say(node.request("POST", "/api/v1/preview", body)))[:20]
 

@@ -9,7 +9,7 @@ import pytest
 
 from comesh.core.events import NoticePosted
 from comesh.sim.faults import PowerLoss
-from comesh.sim.membership_swarm import MOST_NODES, Judge, draw, run_seed
+from comesh.sim.membership_swarm import MAX_NODES, Judge, draw, run_seed
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 
@@ -24,7 +24,7 @@ def test_no_promise_is_broken(seed: int) -> None:
 
 def test_the_swarm_draws_small_meshes_power_domains_and_notices() -> None:
     cases = [draw(seed) for seed in range(200)]
-    assert {1, 2, MOST_NODES} <= {case.nodes for case, _ in cases}
+    assert {1, 2, MAX_NODES} <= {case.nodes for case, _ in cases}
     dark = [case for case, _ in cases if any(isinstance(fault, PowerLoss) for fault in case.faults.faults)]
     assert len(dark) > 10
     assert any(not topology.power_domains for _, topology in cases)

@@ -31,7 +31,7 @@ LIMIT_S: Final = 20.0
 """For one case: a bound against going on for ever, not a measurement."""
 MEMORY_BYTES: Final = 2 << 30
 """Of the process: a case that wants so much is a failure."""
-MOST_FAILURES: Final = 10
+MAX_FAILURES: Final = 10
 """Then the target is left."""
 SAY_EVERY_S: Final = 30.0
 
@@ -72,7 +72,7 @@ def run(name: str, seed: int, cases: int | None, seconds: float) -> bool:
             failures += 1
             say(f"FAILED {type(wrong).__name__}: {wrong}"[:300])
             say(f"  python tests/fuzz/campaign.py {name} --case {seed}:{number}")
-            if failures >= MOST_FAILURES:
+            if failures >= MAX_FAILURES:
                 break
         done = number + 1
         now = time.monotonic()
@@ -80,11 +80,11 @@ def run(name: str, seed: int, cases: int | None, seconds: float) -> bool:
         if now - said > SAY_EVERY_S:
             said = now
             say(f"{name}: {done:,} cases after {now - began:.0f} s")
-    most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    max_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     took_s = time.monotonic() - began
     say(
         f"{name}: {done:,} cases in {took_s:.0f} s, {failures} failed; slowest {slowest_s * 1000:.0f} ms, "
-        f"the process had {most_mb:.0f} MiB at most"
+        f"the process had {max_mb:.0f} MiB at most"
     )
     for what, count in became.most_common():
         say(f"  {count:>9,}  {what}")

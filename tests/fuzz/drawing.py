@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import inspect
 
 WORDS = ("n1", "n2", "lamp", "door", "c1", "night", "on", "set", "")
-MOST_ITEMS = 3
+MAX_ITEMS = 3
 DEEPEST = 6
 """Below that, what can be short is."""
 
@@ -44,7 +44,7 @@ def draw(of: inspect.Type, chance: random.Random, depth: int = 0) -> Any:
 
 
 def _count(chance: random.Random, depth: int) -> int:
-    return 0 if depth > DEEPEST else chance.randrange(MOST_ITEMS)
+    return 0 if depth > DEEPEST else chance.randrange(MAX_ITEMS)
 
 
 def _struct(of: inspect.StructType, chance: random.Random, depth: int) -> Any:

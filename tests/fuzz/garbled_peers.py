@@ -30,7 +30,7 @@ from comesh.sim.building import Building
 
 LIAR: Final = NodeId("n5")
 RAN_S: Final = 12.0
-MOST_MESSAGES: Final = 24
+MAX_MESSAGES: Final = 24
 """Of one case."""
 LATER_MS: Final = 60_000.0
 _IN_CONFIG: Final = 20
@@ -83,7 +83,7 @@ def make_peers(chance: random.Random) -> bytes:
     here = mesh()
     to = chance.choice([name for name in here.nodes if name != LIAR])
     made: list[tuple[str, bytes]] = []
-    for _ in range(chance.randrange(1, MOST_MESSAGES)):
+    for _ in range(chance.randrange(1, MAX_MESSAGES)):
         if chance.random() < 0.5:
             message = draw(kind_of(Datagram), chance)[2]
         else:

@@ -22,9 +22,9 @@ from comesh.runtime.credentials import Authority, Credentials
 from comesh.runtime.transport.packets import DATA, FLIGHT, HELLO, Flight, Hello, encode
 from comesh.runtime.transport.session import Address
 from comesh.runtime.transport.settings import (
-    MOST_HALF_OPEN,
-    MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
-    MOST_OLD_SESSIONS,
+    MAX_HALF_OPEN,
+    MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+    MAX_OLD_SESSIONS,
 )
 from comesh.runtime.transport.udp import UdpTransport
 
@@ -33,7 +33,7 @@ HOST: Final = "127.0.0.1"
 TALK_EVERY: Final = 500
 """Cases between two messages of the real peer."""
 LIMIT_S: Final = 60.0
-MOST_SESSIONS: Final = MOST_HALF_OPEN + MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK + MOST_OLD_SESSIONS + 2
+MAX_SESSIONS: Final = MAX_HALF_OPEN + MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK + MAX_OLD_SESSIONS + 2
 
 
 class World:
@@ -162,7 +162,7 @@ def take_session(data: bytes) -> str:
     assert counters["sessions established"] == here.established
     assert not counters["peers followed to another address"]
     assert list(two.peers()) == [ONE]
-    assert len(two._sessions.by_id) <= MOST_SESSIONS
+    assert len(two._sessions.by_id) <= MAX_SESSIONS
     if here.cases % TALK_EVERY == 0:
         here.talk()
         here.established = counters["sessions established"]

@@ -22,7 +22,7 @@ from comesh.drivers.virtual import wire
 from comesh.runtime import questions
 from comesh.runtime.devices import frames as device_frames
 from comesh.runtime.transport import frames, packets
-from comesh.runtime.transport.fragments import MOST_INCOMING, MOST_INCOMING_BYTES, Incoming, Memory, Outgoing
+from comesh.runtime.transport.fragments import MAX_INCOMING, MAX_INCOMING_BYTES, Incoming, Memory, Outgoing
 from comesh.runtime.transport.settings import TransportSettings
 
 Make = Callable[[random.Random], bytes]
@@ -151,7 +151,7 @@ def make_frames(chance: random.Random) -> bytes:
     """Some frames in a row, each with its length in front: what they do to each other counts."""
     made: list[bytes] = []
     for _ in range(chance.randrange(1, 6)):
-        number, count = chance.randrange(3), chance.choice((2, 3, 3, frames.MOST_FRAGMENTS, 60_000))
+        number, count = chance.randrange(3), chance.choice((2, 3, 3, frames.MAX_FRAGMENTS, 60_000))
         index = chance.choice((0, 1, 2, count - 1))
         good = chance.choice(
             (
@@ -189,19 +189,19 @@ def take_frames(data: bytes) -> str:
             if fragment is not None:
                 understood += 1
                 whole, _ = incoming.on_fragment(fragment, float(now_ms))
-                assert whole is None or len(whole) <= frames.MOST_FRAGMENTS * frames.PART_BYTES
+                assert whole is None or len(whole) <= frames.MAX_FRAGMENTS * frames.PART_BYTES
         elif kind == b"\x04":
             report = frames.decode_report(plain)
             if report is not None:
                 understood += 1
-                assert len(list(outgoing.on_report(report, float(now_ms)))) <= frames.MOST_MISSING
+                assert len(list(outgoing.on_report(report, float(now_ms)))) <= frames.MAX_MISSING
         elif kind == b"\x05":
             number = frames.decode_forgot(plain)
             if number is not None:
                 understood += 1
                 incoming.forget(number)
-        assert len(incoming) <= MOST_INCOMING + 1
-        assert 0 <= memory.bytes <= MOST_INCOMING_BYTES
+        assert len(incoming) <= MAX_INCOMING + 1
+        assert 0 <= memory.bytes <= MAX_INCOMING_BYTES
         assert len(outgoing) <= 1
     list(incoming.on_tick(1e9))
     outgoing.on_tick(1e9)

@@ -5,7 +5,7 @@ import pytest
 from comesh.core.ids import NodeId
 from comesh.experiments.campaign import Verdict
 from comesh.experiments.measures.churn import drawn
-from comesh.experiments.measures.firings import MOST_CHURN, without_first
+from comesh.experiments.measures.firings import MAX_CHURN, without_first
 from comesh.experiments.measures.presets import setup
 from comesh.experiments.p08_churn import compare, draw, run
 from comesh.experiments.table import Row, Table
@@ -18,7 +18,7 @@ from comesh.sim.workloads import paper_workload
 def table() -> Table:
     cases = [
         {"preset": "default", "devices": 50, "churn": churn, "routines": 5, "seed": seed}
-        for churn in (0.0, MOST_CHURN)
+        for churn in (0.0, MAX_CHURN)
         for seed in range(1, FEWEST_SEEDS + 1)
     ]
     return Table({**case, **row} for case in cases for row in run(case))
@@ -26,7 +26,7 @@ def table() -> Table:
 
 def test_routines_fire_with_churn_too(table: Table) -> None:
     """All but those of a group that lost more than f members before it could replace them."""
-    calm, churned = table.where(churn=0.0), table.where(churn=MOST_CHURN)
+    calm, churned = table.where(churn=0.0), table.where(churn=MAX_CHURN)
     assert len(calm.numbers("client_hops")) == len(calm) == 25
     assert len(churned.numbers("client_hops")) >= 23
     assert sum(table.numbers("repeated")) == 0
@@ -41,7 +41,7 @@ def test_each_is_fired_again_and_waits_for_the_first_run(table: Table) -> None:
 
 
 def test_runs_hardly_notice(table: Table) -> None:
-    calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MOST_CHURN))
+    calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MAX_CHURN))
     assert churned <= 1.25 * calm
 
 
@@ -49,11 +49,11 @@ def test_they_hardly_notice_with_the_preset_paper() -> None:
     """Where every run may meet the end of an epoch, with churn or without."""
     cases = [
         {"preset": "paper", "devices": 50, "churn": churn, "routines": 5, "seed": seed}
-        for churn in (0.0, MOST_CHURN)
+        for churn in (0.0, MAX_CHURN)
         for seed in range(1, FEWEST_SEEDS + 1)
     ]
     table = with_lost(Table({**case, **row} for case in cases for row in run(case)))
-    calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MOST_CHURN))
+    calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MAX_CHURN))
     assert churned <= 1.25 * calm
 
 
@@ -146,7 +146,7 @@ def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
 def test_only_the_same_firings_are_compared(table: Table) -> None:
     """A slow mesh of which nothing is known without churn says nothing."""
     known = losing(table, ())
-    strange = [{**row, "seed": 99, "client_hops": 500.0} for row in known.where(churn=MOST_CHURN)]
+    strange = [{**row, "seed": 99, "client_hops": 500.0} for row in known.where(churn=MAX_CHURN)]
     assert compare(Table([*known, *strange])) == compare(known)
 
 
@@ -158,7 +158,7 @@ def test_who_joins_is_no_first_member() -> None:
     topology = make_topology(Shape.GRID, devices=50, seed=1)
     made = setup("default", seed=1)
     program = paper_workload(topology, made.selection, made.protocol, routines=2, seed=1).program
-    absent: tuple[NodeId, ...] = drawn(sorted(topology.nodes), MOST_CHURN, 1).join
+    absent: tuple[NodeId, ...] = drawn(sorted(topology.nodes), MAX_CHURN, 1).join
     named = {node for nodes in program.plan.genesis.values() for node in nodes}
     assert named & set(absent), "else this shows nothing"
     changed = without_first(program, absent).plan.genesis

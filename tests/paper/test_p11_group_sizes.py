@@ -2,7 +2,7 @@
 
 import pytest
 
-from comesh.core.group.patience import DOUBT_LEASES, DOUBT_ROUND_TRIPS, LEAST_DOUBT
+from comesh.core.group.patience import DOUBT_LEASES, DOUBT_ROUND_TRIPS, MIN_DOUBT
 from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.operation_panels import delay, mean_delay
 from comesh.experiments.p11_group_sizes import compare, draw, run
@@ -56,7 +56,7 @@ def test_a_transfer_grows_with_k_and_no_more_than_its_quorums_do(table: Table) -
 def test_suspicion_takes_leases_whatever_the_size(table: Table) -> None:
     """The last touch was sent up to a lease before the crash, and arrived at a near member after it at the
     latest. That one misses the next touch, asks, and waits for the answer."""
-    least = (DOUBT_LEASES + LEAST_DOUBT - 1) * LEASE_HOPS
+    least = (DOUBT_LEASES + MIN_DOUBT - 1) * LEASE_HOPS
     most = DOUBT_LEASES * LEASE_HOPS + (2 * DOUBT_ROUND_TRIPS + 1) * NEAR_HOPS
     for k in SIZES:
         rows = table.where(operation="until suspicion", k=k)

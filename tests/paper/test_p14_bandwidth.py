@@ -190,7 +190,7 @@ def _is_child_node(stat: Path) -> bool:
     except OSError:
         return False
     state, parent = fields[0], int(fields[1])
-    return parent == os.getpid() and state != "Z" and "nursery" in _command(stat.parent)
+    return parent == os.getpid() and state != "Z" and "forkserver" in _command(stat.parent)
 
 
 def _command(process: Path) -> str:

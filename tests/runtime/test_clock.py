@@ -12,9 +12,9 @@ from comesh.runtime.clock import (
     HEARD_FOR_MS,
     LATEST_MS,
     MADE_MS,
+    MAX_HELD_MS,
+    MAX_NODES,
     MESH_WAIT_MS,
-    MOST_HELD_MS,
-    MOST_NODES,
     WRITTEN_EVERY_MS,
     Clock,
     LastWall,
@@ -192,8 +192,8 @@ def test_nodes_that_do_not_know_and_nonsense_are_counted() -> None:
 
 def test_what_is_kept_of_others_is_bounded() -> None:
     mesh = MeshClock(Times().clock())
-    say(mesh, *[NOW_MS] * (MOST_NODES * 3))
-    assert len(mesh._heard) == MOST_NODES
+    say(mesh, *[NOW_MS] * (MAX_NODES * 3))
+    assert len(mesh._heard) == MAX_NODES
 
 
 # -- the floor ---------------------------------------------------------------------------------------------
@@ -264,6 +264,6 @@ def test_small_steps_never_run_backwards(moves: list[tuple[float, float, bool]])
         if heard:
             say(mesh, NOW_MS + times.up_ms, NOW_MS + times.up_ms, NOW_MS + times.up_ms)
         now_ms = mesh.wall_ms()
-        assert now_ms >= before_ms or before_ms - now_ms > MOST_HELD_MS
+        assert now_ms >= before_ms or before_ms - now_ms > MAX_HELD_MS
         assert now_ms >= MADE_MS
         before_ms = now_ms

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from comesh.runtime.client import Client, NoAnswerError
-from comesh.runtime.control import LONGEST_PATH, MOST_LINE_BYTES, POINTER, Control, socket_of
+from comesh.runtime.control import LONGEST_PATH, MAX_LINE_BYTES, POINTER, Control, socket_of
 
 
 async def answer(asked: dict[str, Any]) -> object:
@@ -54,7 +54,7 @@ def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:
                 assert isinstance(told, dict)
                 assert told["error"].startswith("a question is one JSON object per line")
             with pytest.raises(msgspec.DecodeError):  # it is cut off
-                await said_to(tmp_path, b"x" * (MOST_LINE_BYTES + 10) + b"\n")
+                await said_to(tmp_path, b"x" * (MAX_LINE_BYTES + 10) + b"\n")
             assert (tmp_path / "control.sock").stat().st_mode & 0o077 == 0
         finally:
             await control.close()

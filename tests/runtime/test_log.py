@@ -17,7 +17,7 @@ import pytest
 
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.credentials import Authority
-from comesh.runtime.log import MOST_WAITING_BYTES, Log, LogFormat
+from comesh.runtime.log import MAX_WAITING_BYTES, Log, LogFormat
 from comesh.runtime.seen import NodeStatus
 
 BOUND_S = 60.0
@@ -75,7 +75,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody_up_and_what_was_dropped_is_told(
                 await asyncio.sleep(0)
 
     asyncio.run(goes_on())
-    assert log._waiting_bytes <= MOST_WAITING_BYTES
+    assert log._waiting_bytes <= MAX_WAITING_BYTES
     with ThreadPoolExecutor(1) as reader:
         lines = reader.submit(read_to_end, reading)
         log.close(BOUND_S)

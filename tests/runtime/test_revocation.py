@@ -18,9 +18,9 @@ from comesh.runtime.keyring import (
     rotate_authority,
     trusted,
 )
-from comesh.runtime.revocation import FILE, MOST_REVOKED, Revocations, read_lists, sign, verified
-from comesh.runtime.spreading import last_words
-from comesh.runtime.transport.frames import MOST_ALONE_BYTES
+from comesh.runtime.revocation import FILE, MAX_REVOKED, Revocations, read_lists, sign, verified
+from comesh.runtime.revocation_gossip import last_words
+from comesh.runtime.transport.frames import MAX_ALONE_BYTES
 
 FIT_A_DATAGRAM = 14
 """Revocations on a list that a revoked node is shown whole, as docs/keys.md says."""
@@ -104,7 +104,7 @@ def test_what_the_authority_did_not_sign_is_not_taken(keys: Path, tmp_path: Path
             changed[at] = other
             assert verified(bytes(changed), authorities) is None
     with pytest.raises(CredentialsError, match="1000 certificates are revoked already"):
-        sign(Authority.load(keys), None, range(1, MOST_REVOKED + 2))
+        sign(Authority.load(keys), None, range(1, MAX_REVOKED + 2))
     (keys / FILE).write_bytes(theirs.pem())
     with pytest.raises(CredentialsError, match="no authority of these keys signed"):
         revoke(keys, ["n1"], [])
@@ -188,14 +188,14 @@ def test_how_many_fit_what_a_revoked_node_is_shown(keys: Path) -> None:
     authority = Authority.load(keys)
     serials = [x509.random_serial_number() for _ in range(FIT_A_DATAGRAM + 30)]
     whole = last_words(sign(authority, None, serials[:FIT_A_DATAGRAM]))
-    assert 500 < len(whole) <= MOST_ALONE_BYTES
+    assert 500 < len(whole) <= MAX_ALONE_BYTES
     assert len(last_words(sign(authority, None, serials))) < 100
 
 
 def test_what_is_kept_of_two_authorities_can_be_read_again(keys: Path) -> None:
-    former = sign(Authority.load(keys), None, range(1 << 158, (1 << 158) + MOST_REVOKED))
+    former = sign(Authority.load(keys), None, range(1 << 158, (1 << 158) + MAX_REVOKED))
     rotate_authority(keys)
-    newer = sign(Authority.load(keys), None, range(1 << 157, (1 << 157) + MOST_REVOKED))
+    newer = sign(Authority.load(keys), None, range(1 << 157, (1 << 157) + MAX_REVOKED))
     (keys / FILE).write_bytes(former.pem() + newer.pem())
     assert {one.authority for one in revoked_of(keys).lists} == {former.authority, newer.authority}
 

@@ -172,7 +172,7 @@ def test_a_late_letter_speaks_of_what_came_with_it_only() -> None:
 
 
 def test_what_waits_with_a_letter_goes_with_the_next_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "MOST_IN_FLIGHT", 1)
+    monkeypatch.setattr(leadership, "MAX_IN_FLIGHT", 1)
     asked = Asked(Stage(lights("evening", "lamp"), lights("night", "fan")))
     asked.fire()
     asked.stage.run(0.001)

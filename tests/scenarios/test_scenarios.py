@@ -18,7 +18,7 @@ from comesh.sim.checks import Promise
 
 MODULES = (clean_firings, epoch_changes, leader_deaths, outages, safety_cases)
 """Importing them registers their scenarios."""
-MOST_LINES = 140
+MAX_LINES = 140
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
@@ -38,7 +38,7 @@ def test_every_transcript_has_its_scenario() -> None:
 
 def test_transcripts_stay_short_enough_to_be_read() -> None:
     lines = {path.stem: len(path.read_text().splitlines()) for path in TRANSCRIPTS.glob("*.txt")}
-    assert {name: count for name, count in lines.items() if not 30 <= count <= MOST_LINES} == {}
+    assert {name: count for name, count in lines.items() if not 30 <= count <= MAX_LINES} == {}
 
 
 def test_a_rule_that_is_missing_shows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager, contextmanager
 
 from transport_parts import HOST, ONE, TWO, Inbox, make, opened, until
 
-from comesh.runtime.transport.fragments import MOST_INCOMING_BYTES_OF_ALL
+from comesh.runtime.transport.fragments import MAX_INCOMING_BYTES_OF_ALL
 from comesh.runtime.transport.guard import Guard
 from comesh.runtime.transport.settings import (
-    MOST_HALF_OPEN,
-    MOST_HALF_OPEN_OF_THE_BOOK,
-    MOST_OLD_SESSIONS,
+    MAX_HALF_OPEN,
+    MAX_HALF_OPEN_OF_THE_BOOK,
+    MAX_OLD_SESSIONS,
     TransportSettings,
 )
 from comesh.runtime.transport.udp import UdpTransport
 
-MOST_COUNTERS = 60
+MAX_COUNTERS = 60
 """Names of counters: none is made of what strangers send."""
 
 
@@ -63,14 +63,14 @@ class Attacked:
         assert set(self.inbox_one.messages) <= set(self._said)
         assert set(self.two.peers()) == self.known
         sessions = self.two._sessions
-        assert len(sessions.half_open) <= MOST_HALF_OPEN + MOST_HALF_OPEN_OF_THE_BOOK
+        assert len(sessions.half_open) <= MAX_HALF_OPEN + MAX_HALF_OPEN_OF_THE_BOOK
         assert len(sessions.half_open) == len(sessions._slots) + len(sessions._slots_of_the_book)
-        assert len(sessions.by_id) <= len(sessions.half_open) + MOST_OLD_SESSIONS + 2
-        assert len(sessions.by_remote_id) <= MOST_OLD_SESSIONS + 1
-        assert len(sessions._answered) <= MOST_OLD_SESSIONS + 1
+        assert len(sessions.by_id) <= len(sessions.half_open) + MAX_OLD_SESSIONS + 2
+        assert len(sessions.by_remote_id) <= MAX_OLD_SESSIONS + 1
+        assert len(sessions._answered) <= MAX_OLD_SESSIONS + 1
         assert len(self.two._handshakes._attempts) <= 1
-        assert sessions.memory.bytes <= MOST_INCOMING_BYTES_OF_ALL
-        assert len(self.two.counters) <= MOST_COUNTERS
+        assert sessions.memory.bytes <= MAX_INCOMING_BYTES_OF_ALL
+        assert len(self.two.counters) <= MAX_COUNTERS
         assert not self.two.counters["dropped: the session broke"]
 
 

@@ -20,8 +20,8 @@ from comesh.runtime.transport.packets import (
 )
 from comesh.runtime.transport.settings import (
     GONE_PER_S,
-    MOST_HALF_OPEN_OF_ONE_HOST,
-    MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+    MAX_HALF_OPEN_OF_ONE_HOST,
+    MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK,
 )
 
 GARBAGE = 10_000
@@ -132,8 +132,8 @@ def test_handshakes_that_nobody_ends() -> None:
                         await pair.go_on()
                         pair.nothing_got_in()
                 hosts = [str(address[0]) for address, _ in pair.two._sessions.half_open]
-                assert hosts.count(HOST) <= MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK
-                assert hosts.count("127.0.3.1") <= MOST_HALF_OPEN_OF_ONE_HOST
+                assert hosts.count(HOST) <= MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK
+                assert hosts.count("127.0.3.1") <= MAX_HALF_OPEN_OF_ONE_HOST
                 assert more(pair.two, before, "sessions established") == 0
                 await pair.go_on()
             assert pair.one.counters["sessions established"] == own, "their own session was not touched"

@@ -18,7 +18,7 @@ from comesh.api.errors import HEADERS, RefusedError, as_error, as_json
 from comesh.api.events import Events
 from comesh.api.firing import Firing
 from comesh.api.invitations import Invitations
-from comesh.api.limits import ANSWER_S, MOST_HEADER_BYTES
+from comesh.api.limits import ANSWER_S, MAX_HEADER_BYTES
 from comesh.api.metrics import CONTENT_TYPE, Metrics
 from comesh.api.openapi import document
 from comesh.api.operations import Operating
@@ -72,10 +72,10 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         length = len(scope["raw_path"]) + len(scope["query_string"])
-        if length + sum(len(name) + len(value) for name, value in scope["headers"]) <= MOST_HEADER_BYTES:
+        if length + sum(len(name) + len(value) for name, value in scope["headers"]) <= MAX_HEADER_BYTES:
             await self._routed(scope, receive, send)
             return
-        what = f"path and headers are longer than {MOST_HEADER_BYTES} bytes"
+        what = f"path and headers are longer than {MAX_HEADER_BYTES} bytes"
         await as_error(RefusedError(431, what, headers={"connection": "close"}))(scope, receive, send)
 
     def _document(self) -> str:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from comesh.api.answers import FireAnswer, FireWish, Health
 from comesh.api.events import Events
 from comesh.api.firing import Firing
-from comesh.api.limits import BODY_S, MOST_RUNS, USUAL_RUNS
+from comesh.api.limits import BODY_S, MAX_RUNS, USUAL_RUNS
 from comesh.api.reading import Reading
 from comesh.api.tokens import Role
 from comesh.runtime.answers import (
@@ -31,7 +31,7 @@ from comesh.runtime.health import MeshHealth
 
 Handler = Callable[[Request], Awaitable[object]]
 BASE = "/api/v1"
-LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST_RUNS, "default": USUAL_RUNS}
+LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": USUAL_RUNS}
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):

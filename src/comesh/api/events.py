@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from comesh.api.errors import HEADERS, RefusedError
-from comesh.api.limits import HEARTBEAT_S, MOST_EVENT_CLIENTS, MOST_EVENTS_WAITING
+from comesh.api.limits import HEARTBEAT_S, MAX_EVENT_CLIENTS, MAX_EVENTS_WAITING
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.questions import WATCH_MS
 from comesh.runtime.seen import News
@@ -39,7 +39,7 @@ class Client:
         self.some = asyncio.Event()
 
     def tell(self, event: bytes) -> None:
-        if len(self.waiting) >= MOST_EVENTS_WAITING:
+        if len(self.waiting) >= MAX_EVENTS_WAITING:
             self.waiting.popleft()
             self.lost += 1
             self.lost_ever += 1
@@ -78,10 +78,10 @@ class Events:
 
     async def follow(self, request: Request) -> Response:
         """Until the client goes, or its token is not valid any more."""
-        if len(self._clients) >= MOST_EVENT_CLIENTS:
+        if len(self._clients) >= MAX_EVENT_CLIENTS:
             raise RefusedError(
                 503,
-                f"{MOST_EVENT_CLIENTS} clients follow the events of this node already; ask another node",
+                f"{MAX_EVENT_CLIENTS} clients follow the events of this node already; ask another node",
                 headers={"retry-after": "10"},
             )
         client = Client(request.state.may_ask)

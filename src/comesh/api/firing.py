@@ -10,7 +10,7 @@ from starlette.requests import Request
 from comesh.api.answers import FireAnswer, FireWish
 from comesh.api.bodies import read_body
 from comesh.api.errors import RefusedError, unknown_here
-from comesh.api.limits import MOST_FIRINGS, MOST_REQUEST_ID
+from comesh.api.limits import MAX_FIRINGS, MAX_REQUEST_ID
 from comesh.core.ids import RoutineId
 from comesh.runtime.answers import Fired
 from comesh.runtime.assembly import Assembly
@@ -47,9 +47,9 @@ class Firing:
         if of != routine:
             raise RefusedError(409, f"the request id is in use for the routine {of}; take another one")
         if task is None:
-            if len(self._open) >= MOST_FIRINGS:
+            if len(self._open) >= MAX_FIRINGS:
                 raise RefusedError(
-                    503, f"{MOST_FIRINGS} firings wait for their answers here; ask again", headers=SOON
+                    503, f"{MAX_FIRINGS} firings wait for their answers here; ask again", headers=SOON
                 )
             task = asyncio.create_task(self._ask(routine, request, by))
             self._open[request] = (routine, task)
@@ -73,9 +73,9 @@ async def _wish(request: Request) -> FireWish:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise RefusedError(400, f"{SHAPE} ({wrong})") from None
     if wish.request is not None and not (
-        0 < len(wish.request) <= MOST_REQUEST_ID and wish.request.isascii() and wish.request.isprintable()
+        0 < len(wish.request) <= MAX_REQUEST_ID and wish.request.isascii() and wish.request.isprintable()
     ):
         raise RefusedError(
-            400, f"a request id is 1 to {MOST_REQUEST_ID} printable ASCII characters; take a UUID"
+            400, f"a request id is 1 to {MAX_REQUEST_ID} printable ASCII characters; take a UUID"
         )
     return wish

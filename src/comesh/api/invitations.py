@@ -20,16 +20,16 @@ from comesh.api.tokens import Role
 from comesh.core.ids import NodeId
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.credentials import CredentialsError, make_directory, write_file
-from comesh.runtime.invitation import MOST_SEALED_BYTES, verifier_of
+from comesh.runtime.invitation import MAX_SEALED_BYTES, verifier_of
 
 DIRECTORY: Final = "invitations"
-MOST_INVITATIONS: Final = 32
-MOST_HOURS: Final = 720
-MOST_WRONG: Final = 10
+MAX_INVITATIONS: Final = 32
+MAX_HOURS: Final = 720
+MAX_WRONG: Final = 10
 """Proofs; then the invitation is gone."""
-MOST_INVITATION_BYTES: Final = MOST_SEALED_BYTES * 4 // 3 + 1024
+MAX_INVITATION_BYTES: Final = MAX_SEALED_BYTES * 4 // 3 + 1024
 """As the body of a request, and as a file."""
-MOST_LINE_BYTES: Final = 1024
+MAX_LINE_BYTES: Final = 1024
 HOUR_MS: Final = 3_600_000.0
 REFUSED: Final = (
     "there is no such invitation here, it was taken or has ended, or the token is not right; make a new one "
@@ -48,8 +48,8 @@ class InvitationWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """For whom; the document has it."""
     verifier: Hex64
     """The SHA-256 of the proof that takes it."""
-    hours: Annotated[float, msgspec.Meta(gt=0, le=MOST_HOURS)]
-    sealed: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_SEALED_BYTES * 4 // 3 + 4)]
+    hours: Annotated[float, msgspec.Meta(gt=0, le=MAX_HOURS)]
+    sealed: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_SEALED_BYTES * 4 // 3 + 4)]
     """The bundle, encrypted, in base64."""
 
 
@@ -112,7 +112,7 @@ class Invitations:
         ]
 
     async def make(self, request: Request) -> InvitationMade:
-        wish = await read_as(request, InvitationWish, MOST_INVITATION_BYTES)
+        wish = await read_as(request, InvitationWish, MAX_INVITATION_BYTES)
         if wish.node not in self._assembly.deployment.nodes:
             raise RefusedError(404, f"there is no node '{wish.node}' in the document that this node goes by")
         ends_ms = self._now_ms() + wish.hours * HOUR_MS
@@ -144,10 +144,10 @@ class Invitations:
         known = self._waiting()
         if name in known:
             raise RefusedError(409, "there is an invitation with this id already; draw another one")
-        if len(known) >= MOST_INVITATIONS:
+        if len(known) >= MAX_INVITATIONS:
             raise RefusedError(
                 409,
-                f"{MOST_INVITATIONS} invitations wait here; let some be taken or end, or ask another node",
+                f"{MAX_INVITATIONS} invitations wait here; let some be taken or end, or ask another node",
             )
         try:
             make_directory(self._directory)
@@ -165,10 +165,10 @@ class Invitations:
             return None
         if not is_right:
             waiting.wrong += 1
-            if waiting.wrong >= MOST_WRONG:
+            if waiting.wrong >= MAX_WRONG:
                 self._remove(name)
                 self._assembly.log.warn(
-                    f"the invitation of {waiting.node} is removed after {MOST_WRONG} wrong proofs"
+                    f"the invitation of {waiting.node} is removed after {MAX_WRONG} wrong proofs"
                 )
             return None
         try:
@@ -198,6 +198,6 @@ class Invitations:
 def _read(path: Path) -> Waiting | None:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.readline(MOST_LINE_BYTES), type=Waiting)
+            return msgspec.json.decode(file.readline(MAX_LINE_BYTES), type=Waiting)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None

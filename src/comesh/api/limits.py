@@ -2,27 +2,27 @@
 
 from typing import Final
 
-MOST_BODY_BYTES: Final = 65_536
-MOST_HEADER_BYTES: Final = 16_384
+MAX_BODY_BYTES: Final = 65_536
+MAX_HEADER_BYTES: Final = 16_384
 """Of the request line and all headers."""
-MOST_CONNECTIONS: Final = 128
+MAX_CONNECTIONS: Final = 128
 """At once; who comes later is answered with 503."""
-MOST_OF_ONE_ADDRESS: Final = 96
+MAX_OF_ONE_ADDRESS: Final = 96
 """Of the connections: those of one client's address, so that others get in."""
-MOST_HANDSHAKES: Final = 128
+MAX_HANDSHAKES: Final = 128
 """Of TLS, under way at once; who comes later is cut off."""
-MOST_EVENT_CLIENTS: Final = 16
+MAX_EVENT_CLIENTS: Final = 16
 """Of the connections: those that follow events."""
-MOST_EVENTS_WAITING: Final = 1000
+MAX_EVENTS_WAITING: Final = 1000
 """For one client that does not read as fast as they come; the oldest are dropped, and it is told how many."""
-MOST_FIRINGS: Final = 64
+MAX_FIRINGS: Final = 64
 """That wait for their answer at once."""
-MOST_RUNS: Final = 500
+MAX_RUNS: Final = 500
 """In one list."""
 USUAL_RUNS: Final = 50
-MOST_REQUEST_ID: Final = 128
+MAX_REQUEST_ID: Final = 128
 """Characters of the id that makes a firing happen once."""
-MOST_COUNTERS: Final = 200
+MAX_COUNTERS: Final = 200
 """Of a node's own counters in the metrics; the rest is one sum."""
 
 BODY_S: Final = 10.0

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from comesh.api.limits import MOST_COUNTERS
+from comesh.api.limits import MAX_COUNTERS
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.seen import NodeStatus
 
@@ -114,8 +114,8 @@ def _one(value: float) -> list[Sample]:
 
 def _counted(counters: Mapping[str, int]) -> list[Sample]:
     ordered = sorted(counters.items())
-    samples: list[Sample] = [({"what": name}, count) for name, count in ordered[:MOST_COUNTERS]]
-    rest = sum(count for _, count in ordered[MOST_COUNTERS:])
+    samples: list[Sample] = [({"what": name}, count) for name, count in ordered[:MAX_COUNTERS]]
+    rest = sum(count for _, count in ordered[MAX_COUNTERS:])
     return [*samples, ({"what": "all others"}, rest)] if rest else samples
 
 

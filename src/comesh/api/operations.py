@@ -14,7 +14,7 @@ from starlette.requests import Request
 from comesh.api.bodies import read_as
 from comesh.api.endpoints import BASE, Endpoint
 from comesh.api.errors import RefusedError, unknown_here
-from comesh.api.limits import BODY_S, MOST_FIRINGS, MOST_REQUEST_ID, MOST_RUNS, USUAL_RUNS
+from comesh.api.limits import BODY_S, MAX_FIRINGS, MAX_REQUEST_ID, MAX_RUNS, USUAL_RUNS
 from comesh.api.tokens import Role
 from comesh.core.values import Value
 from comesh.runtime.assembly import Assembly
@@ -23,8 +23,8 @@ from comesh.runtime.reading import UnknownError
 
 ERRORS: Final = (400, 404, 408, 409, 413, 503)
 SOON: Final = {"retry-after": "1"}
-RequestId = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_REQUEST_ID, pattern="^[ -~]+$")]
-LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MOST_RUNS, "default": USUAL_RUNS}
+RequestId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REQUEST_ID, pattern="^[ -~]+$")]
+LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": USUAL_RUNS}
 
 
 class OrderWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,9 +113,9 @@ class Operating:
         )
 
     async def _carry_out(self, asked: dict[str, Any]) -> OrderAnswer:
-        if len(self._open) >= MOST_FIRINGS:
+        if len(self._open) >= MAX_FIRINGS:
             raise RefusedError(
-                503, f"{MOST_FIRINGS} orders wait for their answers here; ask again", headers=SOON
+                503, f"{MAX_FIRINGS} orders wait for their answers here; ask again", headers=SOON
             )
         asked.setdefault("request", secrets.token_hex(16))
         task = asyncio.create_task(self._assembly.inquiries.operations.answer(asked))
@@ -134,8 +134,8 @@ class Operating:
 
     async def audit(self, request: Request) -> Audit:
         text = request.query_params.get("limit", str(USUAL_RUNS))
-        if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_RUNS):
-            raise RefusedError(400, f"limit is a number from 1 to {MOST_RUNS}")
+        if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MAX_RUNS):
+            raise RefusedError(400, f"limit is a number from 1 to {MAX_RUNS}")
         log = await self._assembly.inquiries.operations.audit()
         return Audit(entries=log.entries[: int(text)], unheard=log.unheard)
 

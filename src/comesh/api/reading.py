@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from comesh.api.answers import Health
 from comesh.api.errors import RefusedError, unknown_here
-from comesh.api.limits import MOST_RUNS, USUAL_RUNS
+from comesh.api.limits import MAX_RUNS, USUAL_RUNS
 from comesh.runtime.answers import (
     DeviceAnswer,
     Devices,
@@ -84,6 +84,6 @@ async def _one(read: Callable[[str], Awaitable[_T]], name: str) -> _T:
 
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", str(USUAL_RUNS))
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST_RUNS):
-        raise RefusedError(400, f"limit is a number from 1 to {MOST_RUNS}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_RUNS):
+        raise RefusedError(400, f"limit is a number from 1 to {MAX_RUNS}")
     return int(text)

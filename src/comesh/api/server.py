@@ -21,10 +21,10 @@ from comesh.api.limits import (
     CLOSE_S,
     HANDSHAKE_S,
     KEEP_ALIVE_S,
-    MOST_CONNECTIONS,
-    MOST_HANDSHAKES,
-    MOST_HEADER_BYTES,
-    MOST_OF_ONE_ADDRESS,
+    MAX_CONNECTIONS,
+    MAX_HANDSHAKES,
+    MAX_HEADER_BYTES,
+    MAX_OF_ONE_ADDRESS,
     REQUEST_S,
     STALLED_S,
 )
@@ -49,8 +49,8 @@ class Connection(H11Protocol):
             self.on_made()
             self.on_made = None
         self.host = _host(transport)
-        full = len(self.connections) >= MOST_CONNECTIONS
-        if full or sum(one.host == self.host for one in self.connections) >= MOST_OF_ONE_ADDRESS:
+        full = len(self.connections) >= MAX_CONNECTIONS
+        if full or sum(one.host == self.host for one in self.connections) >= MAX_OF_ONE_ADDRESS:
             self.transport = transport
             whose = b"" if full else b" from one address"
             body = b'{"error":"this node has as many connections%s as it takes; ask again, or another node"}'
@@ -96,7 +96,7 @@ class Connection(H11Protocol):
         if self.conn.our_state is h11.IDLE:
             body = (
                 b'{"error":"this is no HTTP/1.1 request, or its headers are longer than %d bytes"}'
-                % MOST_HEADER_BYTES
+                % MAX_HEADER_BYTES
             )
             self.transport.write(_raw(b"400 Bad Request", body))
         self.transport.close()
@@ -141,7 +141,7 @@ class Server:
             now_s = connection.loop.time()
             for begun in [one for one, at_s in self._handshakes.items() if at_s + HANDSHAKE_S < now_s]:
                 del self._handshakes[begun]  # it failed
-            if len(self._handshakes) >= MOST_HANDSHAKES:
+            if len(self._handshakes) >= MAX_HANDSHAKES:
                 raise ConnectionAbortedError
             self._handshakes[connection] = now_s
             connection.on_made = lambda: self._handshakes.pop(connection, None)
@@ -160,7 +160,7 @@ class Server:
             access_log=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         )
         logger = logging.getLogger("uvicorn.error")
         logger.setLevel(logging.ERROR)

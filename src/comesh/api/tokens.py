@@ -21,9 +21,9 @@ from typing import Final
 import msgspec
 
 FILE: Final = "tokens.json"
-MOST_TOKENS: Final = 256
-MOST_FILE_BYTES: Final = 262_144
-MOST_DAYS: Final = 36_500
+MAX_TOKENS: Final = 256
+MAX_FILE_BYTES: Final = 262_144
+MAX_DAYS: Final = 36_500
 DAY_MS: Final = 86_400_000.0
 _PREFIX: Final = "comesh_"
 _PERSON: Final = b"comesh api token"
@@ -58,8 +58,8 @@ def create(directory: Path, name: str, role: Role, now_ms: float, days: int | No
     """The new token, which is shown once."""
     if not _NAME.fullmatch(name):
         raise TokensError(f"{name!r} cannot name a token; take letters, digits, . _ -, at most 64 of them")
-    if days is not None and not 1 <= days <= MOST_DAYS:
-        raise TokensError(f"a token is valid for 1 to {MOST_DAYS} days, not for {days}")
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        raise TokensError(f"a token is valid for 1 to {MAX_DAYS} days, not for {days}")
     secret = _PREFIX + secrets.token_urlsafe(32)
     made = Token(
         name=name,
@@ -74,8 +74,8 @@ def create(directory: Path, name: str, role: Role, now_ms: float, days: int | No
             raise TokensError(
                 f"there is a token {name!r} already; remove it first with: comesh keys token {name} --remove"
             )
-        if len(known) >= MOST_TOKENS:
-            raise TokensError(f"there are {MOST_TOKENS} tokens already; remove those that nobody uses")
+        if len(known) >= MAX_TOKENS:
+            raise TokensError(f"there are {MAX_TOKENS} tokens already; remove those that nobody uses")
         _write(directory, (*known, made))
     return secret
 
@@ -96,7 +96,7 @@ def read(directory: Path) -> tuple[Token, ...]:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            content = file.read(MOST_FILE_BYTES + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         return ()
     except OSError as wrong:
@@ -107,7 +107,7 @@ def read(directory: Path) -> tuple[Token, ...]:
         tokens = msgspec.json.decode(content, type=tuple[Token, ...])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         tokens = None
-    if tokens is None or len(content) > MOST_FILE_BYTES or len(tokens) > MOST_TOKENS:
+    if tokens is None or len(content) > MAX_FILE_BYTES or len(tokens) > MAX_TOKENS:
         raise TokensError(f"{path} is no list of tokens; remove it, and make them again: comesh keys token")
     return tokens
 

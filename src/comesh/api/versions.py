@@ -14,12 +14,12 @@ from starlette.requests import Request
 from comesh.api.bodies import read_as
 from comesh.api.endpoints import BASE, Endpoint
 from comesh.api.errors import RefusedError, unknown_here
-from comesh.api.limits import BODY_S, MOST_FIRINGS
+from comesh.api.limits import BODY_S, MAX_FIRINGS
 from comesh.api.operations import SOON, RequestId, who
 from comesh.api.tokens import Role
 from comesh.deployment.tree import MAX_BYTES
 from comesh.runtime.applying import (
-    MOST_VERSION,
+    MAX_VERSION,
     ApplyDone,
     ChainText,
     Preview,
@@ -31,7 +31,7 @@ from comesh.runtime.assembly import Assembly
 from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import NotReachedError, UnknownError
 
-MOST_TEXT_BYTES: Final = 2 * MAX_BYTES + 4096
+MAX_TEXT_BYTES: Final = 2 * MAX_BYTES + 4096
 """Of a body with a document in it, each of its characters in two at most."""
 ERRORS: Final = (400, 408, 413, 503)
 
@@ -42,7 +42,7 @@ class PreviewWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ApplyWish(PreviewWish, frozen=True, kw_only=True):
-    base: Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSION)]
+    base: Annotated[int, msgspec.Meta(ge=1, le=MAX_VERSION)]
     """The version that it was compared with: if another one came since, it is refused."""
     why: Annotated[str, msgspec.Meta(max_length=500)] = ""
     now: bool = False
@@ -140,16 +140,16 @@ class Changing:
         return self._assembly.inquiries.applying.reach(number, who(request))
 
     async def preview(self, request: Request) -> Preview:
-        wish = await read_as(request, PreviewWish, MOST_TEXT_BYTES)
+        wish = await read_as(request, PreviewWish, MAX_TEXT_BYTES)
         try:
             return await self._assembly.inquiries.applying.preview(wish.text)
         except NotReachedError as wrong:
             raise RefusedError(503, str(wrong), headers=SOON) from None
 
     async def apply(self, request: Request) -> ApplyAnswer:
-        wish = await read_as(request, ApplyWish, MOST_TEXT_BYTES)
-        if len(self._open) >= MOST_FIRINGS:
-            raise RefusedError(503, f"{MOST_FIRINGS} others wait for their answers here", headers=SOON)
+        wish = await read_as(request, ApplyWish, MAX_TEXT_BYTES)
+        if len(self._open) >= MAX_FIRINGS:
+            raise RefusedError(503, f"{MAX_FIRINGS} others wait for their answers here", headers=SOON)
         applying, by = self._assembly.inquiries.applying, who(request)
         wished = wish.request or secrets.token_hex(16)
         task = asyncio.create_task(applying.apply(wish.base, wish.text, request=wished, by=by, why=wish.why))

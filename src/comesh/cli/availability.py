@@ -28,18 +28,18 @@ from comesh.sim.topology import Shape, TopologyError
 
 DOWN_TO = 0.01
 """Less is not listed."""
-MOST_ROWS = 60
+MAX_ROWS = 60
 EPOCHS = 8
 """Over whose selections the draws are spread."""
-_MOST_SMART = 10_000
-_MOST_GROUPS = 10_000
-_MOST_DRAWS = 1_000_000
-_MOST_DRAWN = 200_000_000
+_MAX_SMART = 10_000
+_MAX_GROUPS = 10_000
+_MAX_DRAWS = 1_000_000
+_MAX_DRAWN = 200_000_000
 """Nodes times draws: some minutes."""
 _DEFAULT_POLICY = "lsh-mix"
 
-_Smart = Annotated[int, typer.Option(min=1, max=_MOST_SMART, help="How many nodes there are.")]
-_Groups = Annotated[int, typer.Option(min=1, max=_MOST_GROUPS, help="How many groups.")]
+_Smart = Annotated[int, typer.Option(min=1, max=_MAX_SMART, help="How many nodes there are.")]
+_Groups = Annotated[int, typer.Option(min=1, max=_MAX_GROUPS, help="How many groups.")]
 _F = Annotated[
     int, typer.Option("--f", min=0, max=MAX_F, help="Failures that one group bears; it has 2f+1 members.")
 ]
@@ -49,7 +49,7 @@ _Draws = Annotated[
         "--monte-carlo",
         metavar="DRAWS",
         min=0,
-        max=_MOST_DRAWS,
+        max=_MAX_DRAWS,
         help="Also draw so many orders of failures over groups as nodes would select them, shared out evenly "
         f"over {EPOCHS} epochs.",
     ),
@@ -95,8 +95,8 @@ def availability(
         )
     if power_domains > smart:
         fail(f"--power-domains {power_domains}: there are only {number(smart, 'node')}")
-    if smart * monte_carlo > _MOST_DRAWN:
-        fail(f"--monte-carlo {monte_carlo}: with {smart} nodes at most {_MOST_DRAWN // smart} draws")
+    if smart * monte_carlo > _MAX_DRAWN:
+        fail(f"--monte-carlo {monte_carlo}: with {smart} nodes at most {_MAX_DRAWN // smart} draws")
     try:
         sizes = Sizes(smart=smart, groups=groups, f=f)
         drawing = _Drawing(sizes, topology, members, monte_carlo, seed)
@@ -156,7 +156,7 @@ def _show(told: _Told) -> None:
         f"{number(sizes.smart, 'node')}, {number(sizes.groups, 'group')} of {sizes.k} (f = {sizes.f}): "
         f"with F nodes gone at once, all groups keep {sizes.f + 1} members with this chance"
     )
-    every = -(-len(told.formula) // MOST_ROWS)
+    every = -(-len(told.formula) // MAX_ROWS)
     rows = [
         [str(failures), _percent(chance), *([] if nodes is None else [_percent(nodes.mesh[failures])])]
         for failures, chance in told.formula
@@ -180,7 +180,7 @@ def _show_domains(domains: list[Borne]) -> None:
     last = next(out for out, share in enumerate(on.mesh) if max(share, off.mesh[out]) < DOWN_TO)
     rows = [[str(gone), _percent(on.mesh[gone]), _percent(off.mesh[gone])] for gone in range(last + 1)]
     out.print(f"with whole power domains out, of {len(on.mesh) - 1}, as drawn:")
-    out.print(table(["domains out", "rule on", "rule off"], rows[:MOST_ROWS]))
+    out.print(table(["domains out", "rule on", "rule off"], rows[:MAX_ROWS]))
     out.print("rule: at most f members of a group from one power domain (selection.power_domain_rule)")
 
 

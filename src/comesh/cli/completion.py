@@ -13,7 +13,7 @@ from comesh.cli.nodes_here import places
 from comesh.runtime.control import socket_of
 
 WITHIN_S: Final = 0.5
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 def complete_nodes(ctx: Any, incomplete: str) -> list[str]:
@@ -52,6 +52,6 @@ def _asked(place: Path, kind: str) -> list[str]:
         asked.connect(str(path))
         asked.sendall(json.dumps({"ask": "names", "kind": kind}).encode() + b"\n")
         with asked.makefile("rb") as lines:
-            answer = json.loads(lines.readline(MOST_BYTES))
+            answer = json.loads(lines.readline(MAX_BYTES))
             return [str(name) for name in answer] if isinstance(answer, list) else []
     return []

@@ -16,7 +16,7 @@ from rich.live import Live
 
 from comesh.cli.demo_mesh import DemoMesh
 from comesh.cli.demo_story import Chapter, opening, story
-from comesh.cli.demo_view import LEAST_COLUMNS, LEAST_ROWS, Log, is_too_small, screen
+from comesh.cli.demo_view import MIN_COLUMNS, MIN_ROWS, Log, is_too_small, screen
 from comesh.cli.documents import read_deployment, read_text
 from comesh.cli.terminal import Exit, err, fail, out
 from comesh.cli.trace import readable
@@ -66,7 +66,7 @@ def demo(
     once = once or not out.is_terminal
     live = out.is_terminal and not is_too_small(out.size)
     if out.is_terminal and not live:
-        err.print(f"note: a terminal of {LEAST_COLUMNS}x{LEAST_ROWS} or more shows a picture; here are lines")
+        err.print(f"note: a terminal of {MIN_COLUMNS}x{MIN_ROWS} or more shows a picture; here are lines")
     interrupted = False
     with tempfile.TemporaryDirectory(prefix="comesh-demo-") as temporary:
         directory = Path(temporary) if data is None else data

@@ -26,7 +26,7 @@ from comesh.runtime.local_mesh import LocalMesh
 from comesh.runtime.seen import DeviceSeen, GroupSeen, News, NodeStatus, RoutineSeen
 
 ASK_EVERY_S: Final = 0.3
-MOST_NEWS: Final = 2000
+MAX_NEWS: Final = 2000
 ENDS: Final = ("finished", "failed", "dropped")
 SEATLESS: Final = ("", Role.INVITED, Role.RECOVERING)
 """Roles of a node that cannot help its group to go on yet."""
@@ -38,7 +38,7 @@ class DemoMesh:
         self.deployment = deployment
         self.program: Program = program_of(deployment)
         self.began = time.monotonic()
-        self.news: deque[News] = deque(maxlen=MOST_NEWS)
+        self.news: deque[News] = deque(maxlen=MAX_NEWS)
         self.finished = 0
         self.failed = 0
         self.ended: dict[str, str] = {}

@@ -17,7 +17,7 @@ from comesh.deployment.problems import printable
 
 FLOOR_COLUMNS, FLOOR_ROWS = 62, 11
 WIDE_COLUMNS, HIGH_ROWS = 138, 32
-LEAST_COLUMNS, LEAST_ROWS = 60, 20
+MIN_COLUMNS, MIN_ROWS = 60, 20
 """In less there is no room for a picture."""
 AROUND_ROWS = 7
 """Of a small screen: heading, frames, headings of the groups, and the cursor's."""
@@ -42,7 +42,7 @@ class Log:
 
 
 def is_too_small(size: ConsoleDimensions) -> bool:
-    return size.width < LEAST_COLUMNS or size.height < LEAST_ROWS
+    return size.width < MIN_COLUMNS or size.height < MIN_ROWS
 
 
 def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:

@@ -13,7 +13,7 @@ from comesh.sim.swarm_case import Case
 
 CRASH = "crash"
 MEMBERSHIP = "membership"
-MOST_BROKEN = 5
+MAX_BROKEN = 5
 """Of one seed: the first shows what happened, the others mostly follow from it."""
 
 
@@ -110,7 +110,7 @@ def _of_groups(verdict: swarm.Verdict) -> Finding:
         quiet_s=verdict.quiet_s,
         simulated_s=verdict.simulated_s,
         done=verdict.done,
-        broken=tuple(map(_of_violation, verdict.broken[:MOST_BROKEN])),
+        broken=tuple(map(_of_violation, verdict.broken[:MAX_BROKEN])),
     )
 
 
@@ -127,5 +127,5 @@ def _of_membership(verdict: membership_swarm.Verdict) -> Finding:
         events=verdict.events,
         quiet_s=verdict.recovered_after_s,
         simulated_s=verdict.simulated_s,
-        broken=tuple(Broken(MEMBERSHIP, line) for line in verdict.broken[:MOST_BROKEN]),
+        broken=tuple(Broken(MEMBERSHIP, line) for line in verdict.broken[:MAX_BROKEN]),
     )

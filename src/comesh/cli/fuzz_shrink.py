@@ -14,7 +14,7 @@ from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 from comesh.sim.shrinking import Reduced, shrink, whole
 from comesh.sim.swarm_case import Case
 
-MOST_TRIES = 2000
+MAX_TRIES = 2000
 """Of cases that are run to find a smaller one."""
 _TELL_S = 2.0
 
@@ -42,7 +42,7 @@ def shrink_seed(seed: int, kind: SwarmKind, target: Path | None, *, force: bool,
             best = smaller
             tries.tell(best)
     except _EnoughError:
-        err.print(f"stopped after {MOST_TRIES} tries; the case may become smaller still")
+        err.print(f"stopped after {MAX_TRIES} tries; the case may become smaller still")
     finally:
         _write(best, file)
     finding = run_case(best.case(), kind)
@@ -98,7 +98,7 @@ class _Tries:
         self.count = 0
 
     def breaks(self, case: Case) -> bool:
-        if self.count >= MOST_TRIES:
+        if self.count >= MAX_TRIES:
             raise _EnoughError
         self.count += 1
         return any(broken.promise == self._promise for broken in run_case(case, self._kind).broken)

@@ -12,7 +12,7 @@ from comesh.runtime.credentials import CredentialsError
 from comesh.runtime.options import is_loopback
 from comesh.runtime.revocation import is_revoked
 
-MOST_ANSWER_BYTES: Final = 2_000_000
+MAX_ANSWER_BYTES: Final = 2_000_000
 WITHIN_S: Final = 30.0
 PORT: Final = 8460
 
@@ -36,7 +36,7 @@ def post(
         _refuse_revoked(at, connection.sock, trusted if any_name else None)
         connection.request("POST", path, msgspec.json.encode(body), headers)
         answer = connection.getresponse()
-        content = answer.read(MOST_ANSWER_BYTES + 1)
+        content = answer.read(MAX_ANSWER_BYTES + 1)
     except ssl.SSLCertVerificationError as wrong:
         raise NoNodeError(
             f"{at} shows a certificate that is not trusted here ({wrong.verify_message})"

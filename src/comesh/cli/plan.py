@@ -37,9 +37,9 @@ from comesh.deployment.picture import draw
 from comesh.deployment.planning import plan_of
 from comesh.deployment.problems import did_you_mean
 
-MOST_GROUPS_SHOWN = 20
-MOST_NODES_SHOWN = 20
-MOST_DARK_SHOWN = 12
+MAX_GROUPS_SHOWN = 20
+MAX_NODES_SHOWN = 20
+MAX_DARK_SHOWN = 12
 
 _Epochs = Annotated[int, typer.Option(min=1, max=1000, help="How many epochs to look ahead.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -162,13 +162,13 @@ def _show_clusters(plan: Plan) -> None:
     table.add_column("devices", overflow="fold", ratio=1)
     table.add_column("routines (and their anchors)", overflow="fold", ratio=1)
     clusters = sorted(plan.clusters, key=lambda cluster: group_order(cluster.group))
-    for cluster in clusters[:MOST_GROUPS_SHOWN]:
+    for cluster in clusters[:MAX_GROUPS_SHOWN]:
         routines = [f"{routine} ({plan.anchors[routine]})" for routine in cluster.routines]
         table.add_section()
         table.add_row(cluster.group, ", ".join(cluster.devices), "\n".join(routines) or "none")
     out.print(table)
-    if len(clusters) > MOST_GROUPS_SHOWN:
-        out.print(f"... and {len(clusters) - MOST_GROUPS_SHOWN} more clusters; --json has them all")
+    if len(clusters) > MAX_GROUPS_SHOWN:
+        out.print(f"... and {len(clusters) - MAX_GROUPS_SHOWN} more clusters; --json has them all")
 
 
 def _show_groups(outlook: _Outlook) -> None:
@@ -181,7 +181,7 @@ def _show_groups(outlook: _Outlook) -> None:
     clusters = {cluster.group: cluster for cluster in plan.clusters}
     short = {(one.group, one.epoch): one for one in outlook.short}
     groups = sorted(ahead[0], key=group_order)
-    for group in groups[:MOST_GROUPS_SHOWN]:
+    for group in groups[:MAX_GROUPS_SHOWN]:
         cluster = clusters.get(group)
         about: list[str] = [group] if cluster is None else [group, _count(len(cluster.devices), "device")]
         if cluster is not None and cluster.routines:
@@ -201,8 +201,8 @@ def _show_groups(outlook: _Outlook) -> None:
             else:
                 table.add_row(first)
     out.print(table)
-    if len(groups) > MOST_GROUPS_SHOWN:
-        out.print(f"... and {len(groups) - MOST_GROUPS_SHOWN} more groups; --json has them all")
+    if len(groups) > MAX_GROUPS_SHOWN:
+        out.print(f"... and {len(groups) - MAX_GROUPS_SHOWN} more groups; --json has them all")
     out.print(f"{DEPLOYMENT}: the group that commits changes of this document; it has no devices.")
 
 
@@ -223,15 +223,15 @@ def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> 
         load.node: (load.led_devices, load.held_devices, 100 * load.member_share, float(load.groups_at_most))
         for load in sorted(loads, key=lambda load: (-load.held_devices, -load.led_devices, load.node))
     }
-    for node in list(figures_of)[:MOST_NODES_SHOWN]:
+    for node in list(figures_of)[:MAX_NODES_SHOWN]:
         table.add_row(_marked(node, gone), plain(domain_of[node] or "its own"), *_figures(figures_of[node]))
     table.add_section()
     columns = tuple(zip(*figures_of.values(), strict=True))
     table.add_row("mean of all", "", *_figures(tuple(map(fmean, columns))))
     table.add_row("most", "", *_figures(tuple(map(max, columns))))
     out.print(table)
-    if len(loads) > MOST_NODES_SHOWN:
-        out.print(f"... and {len(loads) - MOST_NODES_SHOWN} more nodes; --json has them all")
+    if len(loads) > MAX_NODES_SHOWN:
+        out.print(f"... and {len(loads) - MAX_NODES_SHOWN} more nodes; --json has them all")
 
 
 def _figures(figures: tuple[float, ...]) -> tuple[str, ...]:
@@ -265,9 +265,9 @@ def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -
 def _shortened(loss: DomainLoss) -> str:
     """Which devices go dark and which routines that hits; of many the first."""
     words = dark_words(loss)
-    if max(len(loss.dark), len(loss.routines_hit)) > MOST_DARK_SHOWN:
+    if max(len(loss.dark), len(loss.routines_hit)) > MAX_DARK_SHOWN:
         some = msgspec.structs.replace(
-            loss, dark=loss.dark[:MOST_DARK_SHOWN], routines_hit=loss.routines_hit[:MOST_DARK_SHOWN]
+            loss, dark=loss.dark[:MAX_DARK_SHOWN], routines_hit=loss.routines_hit[:MAX_DARK_SHOWN]
         )
         count = f"{len(loss.dark)} devices go dark, {_count(len(loss.routines_hit), 'routine')} hit; such as"
         words = f"{count} {dark_words(some)}; --json has them all"

@@ -36,7 +36,7 @@ from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""
-MOST_FAILED = 3
+MAX_FAILED = 3
 """That are told in full; the report names all."""
 ADDRESS = re.compile(r"(\w+://)?\S+:\d+")
 COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
@@ -182,10 +182,10 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
     for compared in result.comparisons:
         out.print(_line(compared))
     comparing_first = sorted(result.failed, key=lambda one: bool(one.parameters))
-    for failed in comparing_first[:MOST_FAILED]:
+    for failed in comparing_first[:MAX_FAILED]:
         out.print(Text(f"  failed: {failed.short}\n{failed.error}", style="red"))
-    if len(result.failed) > MOST_FAILED:
-        out.print(f"  and {number(len(result.failed) - MOST_FAILED, 'more case')} failed")
+    if len(result.failed) > MAX_FAILED:
+        out.print(f"  and {number(len(result.failed) - MAX_FAILED, 'more case')} failed")
 
 
 def _tell_json(sections: Sequence[Section], made: Made, to: Path, *, good: bool) -> None:

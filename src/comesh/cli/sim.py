@@ -27,14 +27,14 @@ from comesh.sim.report import Report
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError
 from comesh.sim.world_settings import WorldSettings
 
-_MOST_DEVICES = 50_000
-_MOST_ROUTINES = 10_000
-_MOST_PER_MINUTE = 10_000.0
-_MOST_REACH_M = 1_000_000.0
+_MAX_DEVICES = 50_000
+_MAX_ROUTINES = 10_000
+_MAX_PER_MINUTE = 10_000.0
+_MAX_REACH_M = 1_000_000.0
 """Everything: places are at most 100 km from the origin on each axis."""
-_MOST_MS = 86_400_000.0
+_MAX_MS = 86_400_000.0
 """A day, of a hop or of a clock that is off."""
-_MOST_NAMES = 12
+_MAX_NAMES = 12
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
@@ -47,7 +47,7 @@ _Shape = Annotated[
 ]
 _Devices = Annotated[
     int | None,
-    typer.Option(min=1, max=_MOST_DEVICES, help=f"How many devices, without a FILE; left out: {DEVICES}."),
+    typer.Option(min=1, max=_MAX_DEVICES, help=f"How many devices, without a FILE; left out: {DEVICES}."),
 ]
 _Smart = Annotated[
     float | None,
@@ -57,7 +57,7 @@ _Reach = Annotated[
     float | None,
     typer.Option(
         min=0.001,
-        max=_MOST_REACH_M,
+        max=_MAX_REACH_M,
         help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE.",
     ),
 ]
@@ -66,13 +66,13 @@ _Minutes = Annotated[float, typer.Option(min=0.0, max=100_000.0, help="Simulated
 _Seed = Annotated[int, typer.Option(min=0, help="Decides everything random.")]
 _HopMs = Annotated[
     float | None,
-    typer.Option(min=0.0, max=_MOST_MS, help="Time of a hop; left out: 10, or as FILE says."),
+    typer.Option(min=0.0, max=_MAX_MS, help="Time of a hop; left out: 10, or as FILE says."),
 ]
 _Loss = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages lost on each hop.")]
 _LossPerMessage = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share lost, however many hops.")]
 _Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share that arrives twice.")]
 _Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share held up on the way.")]
-_SkewMs = Annotated[float, typer.Option(min=0.0, max=_MOST_MS, help="Clocks are off by up to this.")]
+_SkewMs = Annotated[float, typer.Option(min=0.0, max=_MAX_MS, help="Clocks are off by up to this.")]
 _DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Clocks drift by up to this.")]
 _Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other, and stay down.")]
 _Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
@@ -93,7 +93,7 @@ _WriteFaults = Annotated[
 _Routines = Annotated[
     int | None,
     typer.Option(
-        min=1, max=_MOST_ROUTINES, help="How many routines, without a FILE; left out: one per 5 devices."
+        min=1, max=_MAX_ROUTINES, help="How many routines, without a FILE; left out: one per 5 devices."
     ),
 ]
 _Members = Annotated[
@@ -288,8 +288,8 @@ def _known(error: ScheduleError, topology: Topology) -> str:
         "power domain": ["*", *sorted(topology.power_domains)],
     }
     names = known[unknown[1]]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"; known: {', '.join(names[:_MOST_NAMES])}{more}" if names else ""
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"; known: {', '.join(names[:_MAX_NAMES])}{more}" if names else ""
 
 
 def _are(nodes: int) -> str:
@@ -324,6 +324,6 @@ def _drawn(mesh: Mesh, wanted: list[str], run_ms: float, seed: int) -> Schedule:
 
 def _rate(text: str) -> float:
     rate = float(text)
-    if not 0 <= rate <= _MOST_PER_MINUTE:
+    if not 0 <= rate <= _MAX_PER_MINUTE:
         raise ValueError(text)
     return rate

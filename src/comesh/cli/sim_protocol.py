@@ -15,9 +15,9 @@ from comesh.sim.protocol_watch import (
     Waits,
 )
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 """Of one kind; --json has all."""
-_MOST_VIOLATIONS = 5
+_MAX_VIOLATIONS = 5
 
 
 def show_protocol(report: ProtocolReport, idle: Sequence[str]) -> None:
@@ -106,11 +106,11 @@ def _show_verdict(report: ProtocolReport) -> None:
         out.print("every promise of the protocol held")
         return
     out.print(f"BROKEN PROMISES: {count}", style="bold red")
-    for violation in report.violations[:_MOST_VIOLATIONS]:
+    for violation in report.violations[:_MAX_VIOLATIONS]:
         for line in str(violation).splitlines():
             out.print(f"  {printable(line)}")
-    if count > _MOST_VIOLATIONS:
-        out.print(f"  ... and {count - _MOST_VIOLATIONS} more")
+    if count > _MAX_VIOLATIONS:
+        out.print(f"  ... and {count - _MAX_VIOLATIONS} more")
 
 
 def show_lines(title: str, lines: list[str], count: int | None = None) -> None:
@@ -118,7 +118,7 @@ def show_lines(title: str, lines: list[str], count: int | None = None) -> None:
     if not lines:
         return
     out.print(f"{title}: {len(lines) if count is None else count}")
-    for line in lines[:_MOST_LINES]:
+    for line in lines[:_MAX_LINES]:
         out.print(f"  {printable(line)}")
-    if len(lines) > _MOST_LINES:
-        out.print(f"  ... and {len(lines) - _MOST_LINES} more")
+    if len(lines) > _MAX_LINES:
+        out.print(f"  ... and {len(lines) - _MAX_LINES} more")

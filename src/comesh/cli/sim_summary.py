@@ -13,8 +13,8 @@ from comesh.sim.group_watch import Span
 from comesh.sim.report import Report, Spread
 from comesh.sim.watch import Detection
 
-_MOST_PARTS = 6
-_MOST_NAMES = 6
+_MAX_PARTS = 6
+_MAX_NAMES = 6
 
 
 def show(report: Report, schedule: Schedule) -> None:
@@ -93,8 +93,8 @@ def _show_reach(report: Report) -> None:
     splits = []
     for split in report.splits:
         span = _when((Span(split.from_s, split.to_s),))
-        parts = " | ".join(_some(part) for part in split.parts[:_MOST_PARTS])
-        more = f" | and {len(split.parts) - _MOST_PARTS} more" if len(split.parts) > _MOST_PARTS else ""
+        parts = " | ".join(_some(part) for part in split.parts[:_MAX_PARTS])
+        more = f" | and {len(split.parts) - _MAX_PARTS} more" if len(split.parts) > _MAX_PARTS else ""
         splits.append(f"{len(split.parts)} parts {span}: {parts}{more}")
     show_lines("running nodes were split into parts that could not reach each other", splits)
 
@@ -109,17 +109,17 @@ def _idle(report: Report) -> list[str]:
             groups_for.setdefault(idle_s, []).append(group)
     longest = sorted(groups_for.items(), reverse=True)
     lines = []
-    for idle_s, groups in longest[:_MOST_PARTS]:
+    for idle_s, groups in longest[:_MAX_PARTS]:
         whose = "its" if len(groups) == 1 else "their"
         why = f"too many of {whose} nodes were down or cut off"
         lines.append(f"{_and(groups)} could not act for {idle_s} s: {why}")
-    rest = sum(len(groups) for _, groups in longest[_MOST_PARTS:])
+    rest = sum(len(groups) for _, groups in longest[_MAX_PARTS:])
     return lines + ([f"{number(rest, 'more group')} could not act for a shorter time"] if rest else [])
 
 
 def _and(groups: Sequence[str]) -> str:
-    if len(groups) > _MOST_NAMES:
-        return f"{', '.join(groups[: _MOST_NAMES - 1])} and {len(groups) - _MOST_NAMES + 1} more"
+    if len(groups) > _MAX_NAMES:
+        return f"{', '.join(groups[: _MAX_NAMES - 1])} and {len(groups) - _MAX_NAMES + 1} more"
     return " and ".join(filter(None, (", ".join(groups[:-1]), groups[-1])))
 
 
@@ -127,16 +127,16 @@ def _when(spans: Sequence[Span]) -> str:
     """`from 30.0 s to 43.0 s, from 50.0 s to the end`"""
     shown = [
         f"from {span.from_s:.1f} s to " + ("the end" if span.to_s is None else f"{span.to_s:.1f} s")
-        for span in spans[:_MOST_PARTS]
+        for span in spans[:_MAX_PARTS]
     ]
-    more = [f"and {len(spans) - _MOST_PARTS} times more"] if len(spans) > _MOST_PARTS else []
+    more = [f"and {len(spans) - _MAX_PARTS} times more"] if len(spans) > _MAX_PARTS else []
     return ", ".join(shown + more)
 
 
 def _some(nodes: Sequence[NodeId]) -> str:
-    if len(nodes) <= _MOST_NAMES:
+    if len(nodes) <= _MAX_NAMES:
         return ", ".join(nodes)
-    return f"{', '.join(nodes[: _MOST_NAMES - 1])} and {len(nodes) - _MOST_NAMES + 1} more"
+    return f"{', '.join(nodes[: _MAX_NAMES - 1])} and {len(nodes) - _MAX_NAMES + 1} more"
 
 
 def _told(detection: Detection) -> str:

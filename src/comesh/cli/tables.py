@@ -12,7 +12,7 @@ from comesh.cli.terminal import out, plain
 from comesh.core.values import Value
 from comesh.runtime.answers import Freshness
 
-MOST_NAMED: Final = 10
+MAX_NAMED: Final = 10
 """Names in one sentence; of more, how many."""
 
 
@@ -60,8 +60,8 @@ def readings_text(readings: dict[str, Value] | None) -> str:
 
 def names_text(names: Sequence[str]) -> str:
     """`a, b, c`, or `a, b, c and 20 more`"""
-    shown = ", ".join(names[:MOST_NAMED])
-    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+    shown = ", ".join(names[:MAX_NAMED])
+    return shown if len(names) <= MAX_NAMED else f"{shown} and {len(names) - MAX_NAMED} more"
 
 
 def age_text(one: Freshness) -> Text:

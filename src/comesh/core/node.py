@@ -55,7 +55,7 @@ def no_compiler(text: str, version: int, before: Program) -> Program:
     raise ValueError("this node takes no new deployment versions")
 
 
-MOST_TOGETHER = 256
+MAX_TOGETHER = 256
 """Events that share an entry."""
 
 
@@ -111,7 +111,7 @@ class Node:
                 self._on_membership(event, step)
             return step.effects
         for number, event in enumerate(events):
-            shares = _shares_entry(event) and number % MOST_TOGETHER and _shares_entry(events[number - 1])
+            shares = _shares_entry(event) and number % MAX_TOGETHER and _shares_entry(events[number - 1])
             if number and not shares:
                 groups.settle(step)
             self._route(event, groups, step)

@@ -62,8 +62,8 @@ class ProtocolSettings(msgspec.Struct, frozen=True, kw_only=True):
     ready_wait_ms: float = 5000.0
     start_resend_ms: float = 1000.0
     request_resend_ms: float = 1000.0
-    most_request_resend_ms: float = 10_000.0
-    most_update_resend_ms: float = 2000.0
+    max_request_resend_ms: float = 10_000.0
+    max_update_resend_ms: float = 2000.0
     probe_after_ms: float = 10_000.0
     usual_round_trip_ms: float = 100.0
     """Of a peer or device that was never measured."""
@@ -130,7 +130,7 @@ class FormerRoutine(msgspec.Struct, frozen=True):
     commands: frozenset[DeviceId]
 
 
-MOST_FORMER = 256
+MAX_FORMER = 256
 """Removed routines that are remembered."""
 
 
@@ -142,7 +142,7 @@ def _former(program: "Program", previous: "Program | None") -> dict[RoutineId, F
         group = previous.group_of_routine.get(name)
         if group is not None and program.group_of_routine.get(name) != group:
             former[name] = FormerRoutine(group, routine.commands)
-    return dict(list(former.items())[-MOST_FORMER:])
+    return dict(list(former.items())[-MAX_FORMER:])
 
 
 def _nothing(_: float) -> Mapping[ReadingName, Value | None]:

@@ -14,7 +14,7 @@ Rules:
   older runs only: those two may ask in any order;
 - what a run asked for in an attempt stays asked for until it is granted or the attempt is given back: rounds
   depend on the run's devices only, never on what it holds, so that the next leader finds the same ones;
-- a mean pause is at least a round trip and at most MOST_REST_MS; each is half to one and a half of it.
+- a mean pause is at least a round trip and at most MAX_REST_MS; each is half to one and a half of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ mean pause in ms."""
 
 REST_ROUND_TRIPS = 3.0
 """The first pause after an attempt was refused; each further one is twice as long on average."""
-MOST_REST_MS = 10_000.0
+MAX_REST_MS = 10_000.0
 
 
 def doubling_rest(attempt: int, round_trip_ms: float) -> float:

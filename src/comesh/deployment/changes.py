@@ -20,7 +20,7 @@ from comesh.deployment.values import ValueType
 
 NEXT_START: Final = ("membership_period",)
 """Settings that a node takes when it starts."""
-MOST_NAMED: Final = 8
+MAX_NAMED: Final = 8
 _ABSENT: Final = "nothing"
 
 
@@ -297,5 +297,5 @@ def _of_settings(found: Iterable[Change]) -> Iterator[str]:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more

@@ -30,7 +30,7 @@ _MARGIN_PX = 44
 _GAP_PX = 20
 _HEADER_PX = 58
 _LEGEND_LINE_PX = 20
-_MOST_LINED_CLUSTERS = 12
+_MAX_LINED_CLUSTERS = 12
 """With more clusters the lines between members would hide the rest."""
 
 COLOURS = (
@@ -202,7 +202,7 @@ def _draw_floor(sheet: _Sheet, scene: _Scene, floor: _Floor, frame: _Frame) -> N
         here = [devices[device] for device in cluster.devices if device in devices]
         if here:
             _draw_area(sheet, here, colour_of[cluster.group], cluster.group)
-    if len(plan.clusters) <= _MOST_LINED_CLUSTERS:
+    if len(plan.clusters) <= _MAX_LINED_CLUSTERS:
         _draw_lines(sheet, scene, nodes)
     cluster_of = {device: cluster.group for cluster in plan.clusters for device in cluster.devices}
     for device, at in devices.items():
@@ -287,7 +287,7 @@ def _draw_legend(sheet: _Sheet, scene: _Scene, left: float, per_pixel: float) ->
             sheet.text(left + 7, y, letter, 12, text_anchor="middle", font_weight="600")
             count = sum(node.power_domain == domain for node in plan.nodes)
             sheet.text(left + 20, y, f"{domain}: {count} node{'s' if count > 1 else ''}")
-    lines = len(plan.clusters) <= _MOST_LINED_CLUSTERS
+    lines = len(plan.clusters) <= _MAX_LINED_CLUSTERS
     _draw_marks_legend(sheet, left, y + 2 * _LEGEND_LINE_PX, per_pixel, lines=lines)
 
 

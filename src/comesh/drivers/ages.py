@@ -13,11 +13,11 @@ was not done and sends it again, and the sender knows the clock.
 
 from typing import Final
 
-MOST_AGE_MS: Final = 2000.0
+MAX_AGE_MS: Final = 2000.0
 """Of a command, and of the answer before it on its way."""
-MOST_PAUSE_MS: Final = 900.0
+MAX_PAUSE_MS: Final = 900.0
 """What a device was to do, and is this late with, it does not do: its process was stopped. Together with
-MOST_AGE_MS this stays below what the protocol allows."""
+MAX_AGE_MS this stays below what the protocol allows."""
 
 
 class PeerClock:
@@ -38,4 +38,4 @@ class PeerClock:
 
 def is_too_old(life: str, at_ms: float, *, own_life: str, now_ms: float) -> bool:
     """Whether a command that was sent when this clock showed at_ms, or later, may not be begun."""
-    return life != own_life or now_ms - at_ms > MOST_AGE_MS
+    return life != own_life or now_ms - at_ms > MAX_AGE_MS

@@ -8,14 +8,14 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
-MOST_RECENT: Final = 4096
+MAX_RECENT: Final = 4096
 """Requests remembered; of more the oldest is forgotten."""
 
 A = TypeVar("A")
 
 
 class Recent(Generic[A]):
-    def __init__(self, most: int = MOST_RECENT) -> None:
+    def __init__(self, most: int = MAX_RECENT) -> None:
         self._most = most
         self._answers: OrderedDict[Hashable, A | None] = OrderedDict()
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 SUBSCRIPTION_MS: Final = 15_000.0
-MOST_SUBSCRIBERS: Final = 16
+MAX_SUBSCRIBERS: Final = 16
 """Of one device; of more the one that renewed longest ago is forgotten."""
 
 S = TypeVar("S", bound=Hashable)
@@ -23,7 +23,7 @@ class Subscribers(Generic[S]):
         """Whether it is new."""
         is_new = self._renewed_ms.pop(subscriber, None) is None
         self._renewed_ms[subscriber] = now_ms
-        if len(self._renewed_ms) > MOST_SUBSCRIBERS:
+        if len(self._renewed_ms) > MAX_SUBSCRIBERS:
             del self._renewed_ms[next(iter(self._renewed_ms))]
         return is_new
 

@@ -25,7 +25,7 @@ from comesh.experiments.table import Row
 
 WORKERS_S: Final = 30.0
 """A cluster that has no worker for so long has none."""
-MOST_TRACE = 2000
+MAX_TRACE = 2000
 """Characters that are kept of what went wrong in a case."""
 
 
@@ -46,7 +46,7 @@ def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, .
         rows = campaign.run(dict(parameters))
         _check(rows, parameters)
     except Exception:
-        wrong = traceback.format_exc()[-MOST_TRACE:]
+        wrong = traceback.format_exc()[-MAX_TRACE:]
         return Outcome(code=code, parameters=parameters, error=wrong, took_s=time.monotonic() - began_s)
     return Outcome(code=code, parameters=parameters, rows=rows, took_s=time.monotonic() - began_s)
 

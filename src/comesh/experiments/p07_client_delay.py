@@ -36,8 +36,8 @@ from comesh.experiments.verdicts import (
     either_way,
     growth,
     growth_interval,
+    max_growth,
     mean_ratio,
-    most_growth,
     ratio_interval,
     slow_runs,
     told_growth,
@@ -104,11 +104,11 @@ def _growths(preset: str, table: Table) -> Iterator[Comparison]:
             curve, interval = by_devices(here, "client_hops"), growth_interval(here, "client_hops")
             least, most = min(curve), max(curve)
             gradual = _is_gradual(curve)
-            either = either_way(interval, most_growth(curve)) or either_way(interval, 1)
+            either = either_way(interval, max_growth(curve)) or either_way(interval, 1)
             yield Comparison(
                 what=f"client delay from N = {least} to {most}, {shape}, {NAMES[strategy]}, {preset}",
                 ours=f"{told_growth(curve, interval)} ({curve[least]:.1f} to {curve[most]:.1f} hops)",
-                paper=f"grows gradually: less than {most_growth(curve):.0f}x",
+                paper=f"grows gradually: less than {max_growth(curve):.0f}x",
                 verdict=judged(agrees=gradual),
                 why="; ".join(filter(None, ("" if gradual else _why_not_gradual(here), either))),
                 in_short="" if gradual else _not_gradual(here, interval),
@@ -116,7 +116,7 @@ def _growths(preset: str, table: Table) -> Iterator[Comparison]:
 
 
 def _is_gradual(curve: Mapping[int, float]) -> bool:
-    return 1 < growth(curve) < most_growth(curve)
+    return 1 < growth(curve) < max_growth(curve)
 
 
 def _why_not_gradual(here: Table) -> str:
@@ -139,7 +139,7 @@ def _why_not_gradual(here: Table) -> str:
 
 def _not_gradual(here: Table, interval: Interval | None) -> str:
     curve, ideal = by_devices(here, "client_hops"), by_devices(here, "ideal_hops")
-    seen, most = by_devices(here.where(lost=0), "client_hops"), most_growth(curve)
+    seen, most = by_devices(here.where(lost=0), "client_hops"), max_growth(curve)
     if growth(curve) <= 1:
         found, chance = "A client delay does not grow with N", either_way(interval, 1)
     else:

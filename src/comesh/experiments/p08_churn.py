@@ -20,7 +20,7 @@ from comesh.experiments.campaign import (
     Verdict,
     judged,
 )
-from comesh.experiments.measures.firings import MOST_CHURN, measure, timed
+from comesh.experiments.measures.firings import MAX_CHURN, measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
 from comesh.experiments.plots import finish, means, new_figure
 from comesh.experiments.table import Row, Table
@@ -29,8 +29,8 @@ from comesh.sim.topology import Shape, make_topology
 
 SIZES = (50, 250, 750)
 QUICK_SIZES = (50, 250)
-CHURNS = (0.0, MOST_CHURN)
-MOST_INCREASE = 1.25
+CHURNS = (0.0, MAX_CHURN)
+MAX_INCREASE = 1.25
 SYNC_DELAY = (
     "Sync delay: the last device of a run is free, committed by its group, until the first command of the "
     "next run of the same routine, which waited. How long the release takes to reach that group and to be "
@@ -123,7 +123,7 @@ def _client(preset: str, pairs: Pairs) -> Comparison:
     sizes = {
         devices: counted.of_size(devices).ratio("client_hops") for devices in counted.calm.distinct("devices")
     }
-    slower = [devices for devices, times in sizes.items() if times > MOST_INCREASE]
+    slower = [devices for devices, times in sizes.items() if times > MAX_INCREASE]
     by_size = ", ".join(f"{devices}: {counted.of_size(devices).told('client_hops')}" for devices in sizes)
     few = few_meshes(counted.calm)
     reasons = [f"N = {devices}: {_why_longer(counted.of_size(devices))}" for devices in slower]
@@ -171,10 +171,10 @@ def _why_longer(pairs: Pairs) -> str:
 def _longer(missing: Sequence[Pairs]) -> str:
     """Of the sizes that miss it: whether a tenth of the firings does."""
     few = all(
-        sum(_longer_by(pairs)[1]) <= (MOST_INCREASE - 1) * sum(pairs.calm.numbers("client_hops"))
+        sum(_longer_by(pairs)[1]) <= (MAX_INCREASE - 1) * sum(pairs.calm.numbers("client_hops"))
         for pairs in missing
     )
-    found = f"With churn client delay is more than {100 * (MOST_INCREASE - 1):.0f} % longer at some N"
+    found = f"With churn client delay is more than {100 * (MAX_INCREASE - 1):.0f} % longer at some N"
     return f"{found}, {'by' if few else 'not only by'} the tenth of the firings that churn delays most."
 
 

@@ -19,7 +19,7 @@ from comesh.experiments.verdicts import (
     either_way,
     growth,
     growth_interval,
-    most_growth,
+    max_growth,
     told_growth,
     with_lost,
 )
@@ -43,7 +43,7 @@ def compare(table: Table) -> list[Comparison]:
 def _grows(table: Table, column: str, where: str) -> Comparison:
     curve, interval = by_devices(table, column), growth_interval(table, column)
     first, last = min(curve), max(curve)
-    slowly = growth(curve) < most_growth(curve)
+    slowly = growth(curve) < max_growth(curve)
     is_judged = last >= PAPER_LARGEST
     return Comparison(
         what=f"{MEASURES[column]} from N = {first} to {last}, {where}",
@@ -57,21 +57,21 @@ def _grows(table: Table, column: str, where: str) -> Comparison:
         if is_judged
         else f"not judged: the paper goes to {PAPER_LARGEST} devices, as --full does",
         in_short=_in_short(table, column, interval) if is_judged and not slowly else "",
-        bar=f"less than {most_growth(curve):.0f}x" if is_judged else "",
+        bar=f"less than {max_growth(curve):.0f}x" if is_judged else "",
         met=slowly if is_judged else None,
     )
 
 
 def _why(table: Table, column: str, interval: Interval | None) -> str:
     curve = by_devices(table, column)
-    steep = growth(curve) >= most_growth(curve)
-    either = either_way(interval, most_growth(curve))
+    steep = growth(curve) >= max_growth(curve)
+    either = either_way(interval, max_growth(curve))
     return ". ".join(filter(None, (_why_steep(table, column) if steep else "", either)))
 
 
 def _in_short(table: Table, column: str, interval: Interval | None) -> str:
     curve, medians = by_devices(table, column), by_devices(table, column, median)
-    most = most_growth(curve)
+    most = max_growth(curve)
     chance = CHANCE if either_way(interval, most) else ""
     return (
         f"The mean {MEASURES[column]} grows by {most:.0f}x or more, the median "

@@ -46,7 +46,7 @@ STABLE = 1.5
 """Medians that differ by no more than this are stable; the paper's own spread is 3.8 and 2.0."""
 SLIGHTLY = (1.1, 2.0)
 """What rises slightly becomes so many times as long."""
-MOST_SEEDS = 0.75
+MAX_SEEDS = 0.75
 """So many of the seeds have to rise, or it is not decided whether it does."""
 RUNS = ("fired", "executing")
 FEWEST = 5
@@ -266,7 +266,7 @@ def _told(course: _Course, what: str, load: str) -> Comparison:
         )
     rising, seeds = course.rising
     agrees = SLIGHTLY[0] <= course.times <= SLIGHTLY[1]
-    decided = not agrees or rising >= MOST_SEEDS * seeds
+    decided = not agrees or rising >= MAX_SEEDS * seeds
     why, in_short = ("", "") if agrees else _why_not_slightly(course)
     undecided = f"not decided: it rises in {rising} of {seeds} trials"
     return Comparison(

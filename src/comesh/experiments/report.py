@@ -22,7 +22,7 @@ from comesh.experiments.section import READING, Made, Section
 from comesh.experiments.table import Table, Value
 
 DOTS_PER_INCH = 110
-MOST_VALUES = 12
+MAX_VALUES = 12
 """Of a parameter that are listed one by one."""
 
 
@@ -112,8 +112,8 @@ def _values(values: Sequence[Value]) -> str:
     whole = [one for one in distinct if type(one) is int]
     if len(whole) == len(distinct) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
         return f"{whole[0]} to {whole[-1]}"
-    listed = ", ".join(str(one) for one in distinct[:MOST_VALUES])
-    return listed if len(distinct) <= MOST_VALUES else f"{listed} and {len(distinct) - MOST_VALUES} more"
+    listed = ", ".join(str(one) for one in distinct[:MAX_VALUES])
+    return listed if len(distinct) <= MAX_VALUES else f"{listed} and {len(distinct) - MAX_VALUES} more"
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------

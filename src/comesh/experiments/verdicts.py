@@ -53,7 +53,7 @@ def growth(curve: Mapping[int, float]) -> float:
     return curve[max(curve)] / curve[min(curve)]
 
 
-def most_growth(curve: Mapping[int, float]) -> float:
+def max_growth(curve: Mapping[int, float]) -> float:
     """What grows slowly with the devices grows less than fourfold, and less than they do."""
     return min(SLOWLY, max(curve) / min(curve))
 

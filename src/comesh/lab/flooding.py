@@ -36,8 +36,8 @@ from comesh.runtime.transport.session import Session, Way
 FROM: Final = ("127.0.0.1", "127.0.8.1", "127.0.8.2", "127.0.9.1")
 """The first is one that the nodes of a mesh on one machine have; the others are strangers'."""
 TURN_S: Final = 0.002
-MOST_SECONDS: Final = 600.0
-MOST_RATE: Final = 100_000
+MAX_SECONDS: Final = 600.0
+MAX_RATE: Final = 100_000
 _RECORD: Final = b"\x17\xfe\xfd\x00\x01" + bytes(6)
 
 
@@ -172,8 +172,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    if not 0 < given.seconds <= MOST_SECONDS or max(given.garbage, given.hellos) > MOST_RATE:
-        parser.error(f"at most {MOST_SECONDS:g} s, and {MOST_RATE} a second")
+    if not 0 < given.seconds <= MAX_SECONDS or max(given.garbage, given.hellos) > MAX_RATE:
+        parser.error(f"at most {MAX_SECONDS:g} s, and {MAX_RATE} a second")
     flood = Flood(given.host, given.port, given.seed)
     try:
         sent = flood.run(given.garbage, given.hellos, given.seconds)

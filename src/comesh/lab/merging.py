@@ -15,7 +15,7 @@ from comesh.runtime.recording import Began, DeviceActed, Line, RecordingError, W
 
 ENDING: Final = ".rec"
 """Of the names of recordings."""
-MOST_LATE_US: Final = 1_000_000
+MAX_LATE_US: Final = 1_000_000
 """How long after an act its line may come."""
 
 
@@ -56,7 +56,7 @@ def _in_place(path: Path) -> Iterator[Moment]:
     waiting: list[tuple[tuple[int, str, int], Moment]] = []
     for moment in _moments(path):
         heapq.heappush(waiting, (_order(moment), moment))
-        while waiting[0][0][0] < moment.at_us - MOST_LATE_US:
+        while waiting[0][0][0] < moment.at_us - MAX_LATE_US:
             yield heapq.heappop(waiting)[1]
     while waiting:
         yield heapq.heappop(waiting)[1]

@@ -43,7 +43,7 @@ COMMAND_S: Final = 30.0
 END_S: Final = 5.0
 """How long a process may take to end before it is killed."""
 LOOK_S: Final = 0.1
-MOST_NODES: Final = 250
+MAX_NODES: Final = 250
 LOSS_PARTS: Final = 10_000
 """Loss is set in steps of one part of these."""
 
@@ -69,8 +69,8 @@ class Namespaces:
         missing = what_is_missing()
         if missing:
             raise NamespacesError(missing)
-        if DEVICES in nodes or not 0 < len(nodes) <= MOST_NODES:
-            raise NamespacesError(f"from 1 to {MOST_NODES} nodes, none of them called {DEVICES!r}")
+        if DEVICES in nodes or not 0 < len(nodes) <= MAX_NODES:
+            raise NamespacesError(f"from 1 to {MAX_NODES} nodes, none of them called {DEVICES!r}")
         unknown = sorted({name for link in links for name in link} - set(nodes))
         if unknown:
             raise NamespacesError(f"a link of {unknown[0]!r}, which is no node")

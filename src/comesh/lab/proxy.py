@@ -30,19 +30,19 @@ import msgspec
 from comesh.core.draws import Draws
 from comesh.core.streams import stream
 
-MOST_WAITING: Final = 20_000
+MAX_WAITING: Final = 20_000
 """Datagrams that are under way at once; further ones are lost and counted."""
 BATCH: Final = 64
 """Datagrams that are taken from one socket before others have their turn."""
 BUFFER_BYTES: Final = 1 << 20
 """Asked of the system for each socket."""
-MOST_DATAGRAM: Final = 65_535
+MAX_DATAGRAM: Final = 65_535
 FIRST_PORT: Final = 20_000
 LAST_PORT: Final = 32_000
 OWN_PORTS: Final = 500
 """Of these a process draws from so many, by its number: two that look at the same time, and begin to listen a
 second later, hardly take each other's."""
-MOST_TRIES: Final = 1000
+MAX_TRIES: Final = 1000
 
 Address = tuple[str, int]
 Pair = tuple[str, str]
@@ -102,7 +102,7 @@ def free_addresses(
     taken: list[socket.socket] = []
     try:
         for name in names:
-            for _ in range(MOST_TRIES):
+            for _ in range(MAX_TRIES):
                 port = drawn.randrange(first, first + OWN_PORTS)
                 if (host, port) in besides:
                     continue
@@ -237,7 +237,7 @@ class Proxy:
     def _on_readable(self, pair: Pair, one: socket.socket) -> None:
         for _ in range(BATCH):
             try:
-                data, source = one.recvfrom(MOST_DATAGRAM)
+                data, source = one.recvfrom(MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError:
@@ -278,7 +278,7 @@ class Proxy:
             after_ms += link.hold_ms
         if not after_ms or self._loop is None:
             self._forward(pair, data)
-        elif len(self._waiting) >= MOST_WAITING:
+        elif len(self._waiting) >= MAX_WAITING:
             count.overflowed += 1
         else:
             parcel = _Parcel(pair, data)

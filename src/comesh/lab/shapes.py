@@ -15,7 +15,7 @@ PLACES: Final = 16
 NODES: Final = 11
 SIDE: Final = 4
 REACH: Final = 1.01
-MOST_DRAWS: Final = 1000
+MAX_DRAWS: Final = 1000
 
 Place = tuple[float, float]
 Link = tuple[str, str]
@@ -34,12 +34,12 @@ def paper_places(shape: Shape, seed: int = 0) -> dict[str, Place]:
         taken = [(min(number, corner), max(0, number - corner)) for number in range(NODES)]
         return _named(taken)
     draws = stream(seed, "paper grid")
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         chosen = sorted(draws.sample(range(PLACES), NODES))
         places = _named([(number % SIDE, number // SIDE) for number in chosen])
         if is_connected(places, links_of(places)):
             return places
-    raise ValueError(f"no {NODES} of {PLACES} places that reach each other in {MOST_DRAWS} draws")
+    raise ValueError(f"no {NODES} of {PLACES} places that reach each other in {MAX_DRAWS} draws")
 
 
 def _named(places: list[tuple[int, int]]) -> dict[str, Place]:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 ASKS: Final = ("versions", "version", "chain", "preview", "apply", "reach", "recover")
 PEER_ASKS: Final = ("versions", "chain")
-MOST_VERSION: Final = 1_000_000_000
+MAX_VERSION: Final = 1_000_000_000
 """No mesh is changed so often."""
 RECOVER_S: Final = 30.0
 """How long a member that goes on alone may take until it serves."""
 LEARN_S: Final = 5.0
 """How long a node that had a version applied waits to have it itself."""
 LOOK_S: Final = 0.05
-MOST_READ: Final = 4
+MAX_READ: Final = 4
 """Documents that wait to be compared: each takes the processor from the node for a while."""
 
 
@@ -214,8 +214,8 @@ class Applying:
 
     async def preview(self, text: str) -> Preview:
         """NotReachedError: too many others want that now."""
-        if len(self._compared) >= MOST_READ:
-            raise NotReachedError(f"{MOST_READ} documents are being compared here already; ask again")
+        if len(self._compared) >= MAX_READ:
+            raise NotReachedError(f"{MAX_READ} documents are being compared here already; ask again")
         task = asyncio.create_task(self._compare_with_orders(text))
         self._compared.add(task)
         task.add_done_callback(self._compared.discard)
@@ -240,7 +240,7 @@ class Applying:
 
     async def apply(self, base: int, text: str, *, request: str, by: str, why: str) -> ApplyDone:
         newest = self._newest
-        if not 0 < base <= MOST_VERSION:
+        if not 0 < base <= MAX_VERSION:
             raise ValueError(f"there is no version {base} that something could follow")
         if base == newest.version:
             preview = await self._compare(text)

@@ -57,8 +57,8 @@ from comesh.runtime.recording import (
     encode_record,
     told,
 )
+from comesh.runtime.revocation_gossip import RevocationGossip
 from comesh.runtime.seen import News
-from comesh.runtime.spreading import Spreading
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
 from comesh.runtime.view import View
@@ -135,12 +135,12 @@ class Assembly:
         await self.transport.open(self._deliver, self.host.rest)
         await self.control.open()
         self._begin()
-        self.spreading.post()
+        self.revocation_gossip.post()
         self._chores = [
             asyncio.create_task(self._keep_house()),
             asyncio.create_task(self.inquiries.compare_clocks()),
-            asyncio.create_task(self.spreading.look_after_files()),
-            asyncio.create_task(self.spreading.ask_others()),
+            asyncio.create_task(self.revocation_gossip.look_after_files()),
+            asyncio.create_task(self.revocation_gossip.ask_others()),
         ]
         for chore in self._chores:
             chore.add_done_callback(self._on_chore_ended)
@@ -209,8 +209,8 @@ class Assembly:
         self.host.listeners.append(self.view.on_observation)
         self.inquiries = Inquiries(self)
         self.questions = Questions(self.transport.send, self._answer_peer, self.clock.monotonic_ms)
-        self.spreading = Spreading(self)
-        self.host.listeners.append(self.spreading.on_observation)
+        self.revocation_gossip = RevocationGossip(self)
+        self.host.listeners.append(self.revocation_gossip.on_observation)
         self.host.counters.update(self.trust.counters)
         self.trust.counters = self.host.counters
         self.trust.on_credentials.append(self._on_credentials)
@@ -285,7 +285,7 @@ class Assembly:
             self.host.counters["dropped: a frame that cannot be read"] += 1
 
     def _answer_peer(self, ask: str, about: str) -> bytes:
-        answer = self.spreading.answer_peer(ask, about)
+        answer = self.revocation_gossip.answer_peer(ask, about)
         return self.inquiries.answer_peer(ask, about) if answer is None else answer
 
     def _on_credentials(self) -> None:

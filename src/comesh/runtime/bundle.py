@@ -30,7 +30,7 @@ from comesh.runtime.options import OWNER
 from comesh.runtime.revocation import FILE, Revocations
 
 VERSION: Final = 1
-MOST_BUNDLE_BYTES: Final = 700_000
+MAX_BUNDLE_BYTES: Final = 700_000
 """So that it fits an invitation, encrypted and as text."""
 _DOCUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}")
 
@@ -72,8 +72,8 @@ def pack(directory: Path, name: str, document: Path) -> tuple[bytes, bool]:
             document=text,
         )
     )
-    if len(content) > MOST_BUNDLE_BYTES:
-        raise CredentialsError(f"{document} is too long: a bundle has {MOST_BUNDLE_BYTES} bytes at most")
+    if len(content) > MAX_BUNDLE_BYTES:
+        raise CredentialsError(f"{document} is too long: a bundle has {MAX_BUNDLE_BYTES} bytes at most")
     return content, made
 
 
@@ -81,7 +81,7 @@ def read_bundle(path: Path) -> Bundle:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            content = file.read(MOST_BUNDLE_BYTES + 1)
+            content = file.read(MAX_BUNDLE_BYTES + 1)
     except OSError as wrong:
         raise CredentialsError(f"{path} cannot be read ({wrong.strerror})") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -91,7 +91,7 @@ def read_bundle(path: Path) -> Bundle:
 
 def decoded(content: bytes, where: str) -> Bundle:
     try:
-        bundle = msgspec.json.decode(content[:MOST_BUNDLE_BYTES], type=Bundle)
+        bundle = msgspec.json.decode(content[:MAX_BUNDLE_BYTES], type=Bundle)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise CredentialsError(f"{where} is no bundle; make it with: comesh keys bundle NODE") from None
     if bundle.comesh_bundle != VERSION:

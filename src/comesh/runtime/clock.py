@@ -45,16 +45,16 @@ MESH_WAIT_MS: Final = 10_000.0
 """For so long a node without a valid clock waits for enough of them."""
 HEARD_FOR_MS: Final = 600_000.0
 """What a node said longer ago does not count."""
-MOST_NODES: Final = 64
+MAX_NODES: Final = 64
 """Whose offsets are kept; the one heard longest ago makes room."""
-MOST_ROUND_TRIP_MS: Final = 10_000.0
+MAX_ROUND_TRIP_MS: Final = 10_000.0
 """What took longer says too little about the time."""
-MOST_HELD_MS: Final = 60_000.0
+MAX_HELD_MS: Final = 60_000.0
 """A step back by at most this is waited out."""
 WRITTEN_EVERY_MS: Final = 600_000.0
 LATEST_MS: Final = 253_402_300_800_000.0
 """The year 10000: later times are nonsense."""
-MOST_NOTES: Final = 20
+MAX_NOTES: Final = 20
 
 _BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -129,8 +129,8 @@ class MeshClock:
     ) -> None:
         """floor_ms: the newest date that is known for certain. told: gets what a person should know.
         mesh_size: how many nodes there are."""
-        self._mesh_size = min(mesh_size, MOST_NODES)
-        self.notes: deque[str] = deque(maxlen=MOST_NOTES)
+        self._mesh_size = min(mesh_size, MAX_NODES)
+        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
         self.counters: Counter[str] = Counter()
         self.source = ""
         """Where the time comes from: own, mesh, waiting or guessed."""
@@ -160,13 +160,13 @@ class MeshClock:
         if not valid:
             self.counters["times of nodes that do not know it"] += 1
         elif not (self._floor_ms <= their_wall_ms <= LATEST_MS) or not (
-            0.0 <= round_trip_ms <= MOST_ROUND_TRIP_MS
+            0.0 <= round_trip_ms <= MAX_ROUND_TRIP_MS
         ):
             self.counters["times that cannot be right"] += 1
         else:
             now_ms = self.monotonic_ms()
             self._heard.pop(node, None)
-            if len(self._heard) >= MOST_NODES:
+            if len(self._heard) >= MAX_NODES:
                 self._heard.pop(next(iter(self._heard)))
             self._heard[node] = (their_wall_ms + round_trip_ms / 2 - now_ms, now_ms)
             self._compare()
@@ -249,9 +249,9 @@ class MeshClock:
             now_ms = self._without_own()
         self._write_down(now_ms)
         back_ms = self._given_ms - now_ms
-        if 0.0 < back_ms <= MOST_HELD_MS:
+        if 0.0 < back_ms <= MAX_HELD_MS:
             return self._given_ms
-        if MOST_HELD_MS < back_ms < math.inf:
+        if MAX_HELD_MS < back_ms < math.inf:
             self._say(f"the time went back by {back_ms / 1000:.0f} s")
         self._given_ms = now_ms
         return now_ms

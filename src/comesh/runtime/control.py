@@ -46,9 +46,9 @@ POINTER: Final = "control.path"
 ELSEWHERE: Final = "comesh-"
 """How the directory is called where it is then."""
 LONGEST_PATH: Final = 100
-MOST_LINE_BYTES: Final = 2_500_000
+MAX_LINE_BYTES: Final = 2_500_000
 """A question may carry a document, each of its characters in two."""
-MOST_CLIENTS: Final = 64
+MAX_CLIENTS: Final = 64
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -79,9 +79,7 @@ class Control:
             (self._directory / POINTER).write_text(str(self._path))
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
-        self._server = await asyncio.start_unix_server(
-            self._on_client, str(self._path), limit=MOST_LINE_BYTES
-        )
+        self._server = await asyncio.start_unix_server(self._on_client, str(self._path), limit=MAX_LINE_BYTES)
         self._path.chmod(0o600)
 
     def _remove_former(self) -> None:
@@ -110,8 +108,8 @@ class Control:
         assert task is not None
         self._clients.add(task)
         try:
-            if len(self._clients) > MOST_CLIENTS:
-                await _write(writer, {"error": f"{MOST_CLIENTS} others ask already; try again"})
+            if len(self._clients) > MAX_CLIENTS:
+                await _write(writer, {"error": f"{MAX_CLIENTS} others ask already; try again"})
                 return
             while line := await reader.readline():
                 await self._on_line(line, reader, writer)

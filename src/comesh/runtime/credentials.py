@@ -35,17 +35,17 @@ AUTHORITY: Final = "authority"
 """The name of the authority's files, which no node can have."""
 FORMER: Final = "former"
 """The directory of certificates that were replaced and are still valid."""
-MOST_FORMER: Final = 64
+MAX_FORMER: Final = 64
 """Of one node, the latest: they fit a file."""
 AUTHORITY_DAYS: Final = 3650
 NODE_DAYS: Final = 730
 WARN_DAYS: Final = 30
 """A certificate that is valid for less is told of."""
-MOST_DAYS: Final = 36_500
+MAX_DAYS: Final = 36_500
 """A hundred years: dates stay within what certificates can say."""
 BACKDATED: Final = timedelta(days=1)
 """How long before now a certificate is valid, for machines whose clocks are behind."""
-MOST_FILE_BYTES: Final = 65_536
+MAX_FILE_BYTES: Final = 65_536
 """Of one key or certificate file; a longer one is not ours."""
 CIPHERS: Final = b"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384"
 DTLS_1_2: Final = 0xFEFD
@@ -346,7 +346,7 @@ def _keep_former(directory: Path, name: str) -> None:
     left = [one for one in (*former, *replaced) if one.not_valid_after_utc > now]
     if left:
         make_directory(kept.parent)
-        write_file(kept, as_pem(left[-MOST_FORMER:]), 0o644)
+        write_file(kept, as_pem(left[-MAX_FORMER:]), 0o644)
 
 
 def _read_pair(
@@ -380,15 +380,15 @@ def _mode(path: Path) -> int:
         raise CredentialsError(f"{path} cannot be read ({problem.strerror})") from None
 
 
-def read_file(path: Path, remedy: str, most_bytes: int = MOST_FILE_BYTES) -> bytes:
+def read_file(path: Path, remedy: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(most_bytes + 1)
+            content = file.read(max_bytes + 1)
     except FileNotFoundError:
         raise CredentialsError(f"{path} is missing; {remedy}") from None
     except OSError as problem:
         raise CredentialsError(f"{path} cannot be read ({problem.strerror})") from None
-    if len(content) > most_bytes:
+    if len(content) > max_bytes:
         raise CredentialsError(f"{path} is longer than any key or certificate; {remedy}")
     return content
 
@@ -427,8 +427,8 @@ def _as_issued(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -
 
 
 def _period(days: int) -> tuple[datetime, datetime]:
-    if not 1 <= days <= MOST_DAYS:
-        raise CredentialsError(f"a certificate is valid for 1 to {MOST_DAYS} days, not for {days}")
+    if not 1 <= days <= MAX_DAYS:
+        raise CredentialsError(f"a certificate is valid for 1 to {MAX_DAYS} days, not for {days}")
     now = datetime.now(UTC)
     return now - BACKDATED, now + timedelta(days=days)
 

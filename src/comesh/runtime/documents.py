@@ -34,7 +34,7 @@ CHAIN: Final = "comesh chain "
 LINE: Final = 100
 PRESET: Final = 1
 """How hard a chain is pressed: more takes eight times as long, in the loop of a node, and gains little."""
-MOST_CHAIN_BYTES: Final = 256 * 1024 * 1024
+MAX_CHAIN_BYTES: Final = 256 * 1024 * 1024
 """Of all texts of a chain together."""
 KEPT_READ: Final = 4
 """Documents that are kept as they were read: the running one, and what is about to follow it."""
@@ -102,7 +102,7 @@ class Chain:
         try:
             unpacking = lzma.LZMADecompressor()
             packed = base64.b64decode("".join(body.split()), validate=True)
-            data = unpacking.decompress(packed, MOST_CHAIN_BYTES)
+            data = unpacking.decompress(packed, MAX_CHAIN_BYTES)
             if not unpacking.eof:
                 raise EOFError
             texts = msgspec.msgpack.decode(data, type=list[str])

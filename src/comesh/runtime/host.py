@@ -53,7 +53,7 @@ from comesh.runtime.timers import Timers
 from comesh.runtime.transport import Transport
 
 RETRY_DISK_MS: Final = 1000.0
-MOST_WAITING: Final = 100_000
+MAX_WAITING: Final = 100_000
 """Effects that wait for the disk. A disk that takes so long is treated as one that cannot be written."""
 _OF_GROUPS: Final = (InConfig, Letter, DocumentAsked, DocumentGiven)
 _RETRY: Final = Timer("host", "disk")
@@ -227,8 +227,8 @@ class Host:
                     self._do(effect)
                 case _:
                     self._waiting.append(effect)
-        if len(self._waiting) > MOST_WAITING:
-            self._fail(f"the disk is too slow: {MOST_WAITING} effects wait for it")
+        if len(self._waiting) > MAX_WAITING:
+            self._fail(f"the disk is too slow: {MAX_WAITING} effects wait for it")
 
     def _perform_now(self, effects: list[Effect]) -> None:
         """Up to the first record, then all records, then the rest."""

@@ -15,16 +15,16 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
 from comesh.runtime import applying, entities, health, operations
 from comesh.runtime.answers import FIRE_WAIT_S, Fired, Mesh
-from comesh.runtime.hands import touch
 from comesh.runtime.health import resident_kb
 from comesh.runtime.questions import WATCH_MS, decoded
 from comesh.runtime.reading import NotReachedError, Reading, UnknownError
 from comesh.runtime.seen import News, NodeStatus
+from comesh.runtime.virtual_input import touch
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
 
-MOST_NEWS_WAITING: Final = 1000
+MAX_NEWS_WAITING: Final = 1000
 """Of one watcher that does not read; the oldest are dropped."""
 CLOCKS_ASKED: Final = 5
 CLOCKS_EVERY_S: Final = 60.0
@@ -164,7 +164,7 @@ class Inquiries:
 
     async def stream(self, asked: dict[str, Any]) -> AsyncIterator[object]:
         """News of the whole mesh; who does not read loses the oldest."""
-        waiting: asyncio.Queue[News] = asyncio.Queue(MOST_NEWS_WAITING)
+        waiting: asyncio.Queue[News] = asyncio.Queue(MAX_NEWS_WAITING)
 
         def take(news: News) -> None:
             if waiting.full():

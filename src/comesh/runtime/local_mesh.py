@@ -31,9 +31,9 @@ from comesh.core.ids import NodeId
 from comesh.deployment.model import Deployment
 from comesh.runtime.credentials import Authority, CredentialsError
 from comesh.runtime.documents import Chain, parsed
+from comesh.runtime.forkserver import Forked, ForkServer, ForkServerError
 from comesh.runtime.journal import JournalError
 from comesh.runtime.journal.files import JOURNAL, DirectoryLock
-from comesh.runtime.nursery import Forked, Nursery, NurseryError
 from comesh.runtime.options import Address, NodeOptions, node_command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -66,7 +66,7 @@ class LocalMesh:
         self.devices_at: Address | None = None
         self._text = text
         self._processes: dict[str, subprocess.Popen[bytes] | Forked] = {}
-        self._nursery: Nursery | None = None
+        self._fork_server: ForkServer | None = None
         self._started: set[str] = set()
         self.addresses: dict[NodeId, Address] = {}
         self._held: DirectoryLock | None = None
@@ -261,12 +261,12 @@ class LocalMesh:
 
     def _fork(self, name: str, options: NodeOptions) -> None:
         """As `_spawn` does, from a process that has loaded everything."""
-        if self._nursery is None or not self._nursery.is_alive:
-            self._nursery = Nursery(self.directory)
+        if self._fork_server is None or not self._fork_server.is_alive:
+            self._fork_server = ForkServer(self.directory)
         try:
             with self._log(name).open("ab") as out:
-                self._processes[name] = self._nursery.start(options, out)
-        except NurseryError as wrong:
+                self._processes[name] = self._fork_server.start(options, out)
+        except ForkServerError as wrong:
             raise LocalMeshError(
                 f"{name} cannot be started: {wrong}; see the memory of this machine"
             ) from wrong
@@ -320,9 +320,9 @@ class LocalMesh:
         nodes = [name for name in self._processes if name != DEVICES]
         self.terminate(*nodes)
         self.terminate(*list(self._processes))
-        if self._nursery is not None:
-            self._nursery.close()
-            self._nursery = None
+        if self._fork_server is not None:
+            self._fork_server.close()
+            self._fork_server = None
         if self._held is not None:
             self._held.release()
             self._held = None

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-MOST_WAITING_BYTES: Final = 65_536
+MAX_WAITING_BYTES: Final = 65_536
 """Of lines that nobody read yet; further ones are dropped."""
 END_WITHIN_S: Final = 1.0
 """How long a node that ends waits for its last lines to be read."""
@@ -44,7 +44,7 @@ class Log:
         line = self._line(what, level, facts)
         with self._changed:
             notice = self._of_dropped()
-            if self._lines and self._waiting_bytes + len(notice) + len(line) > MOST_WAITING_BYTES:
+            if self._lines and self._waiting_bytes + len(notice) + len(line) > MAX_WAITING_BYTES:
                 self._dropped += 1
                 return
             self._dropped = 0

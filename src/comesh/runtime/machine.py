@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-MOST_ADDRESSES: Final = 32
+MAX_ADDRESSES: Final = 32
 """Of one machine that are kept."""
-_MOST_FACT_BYTES: Final = 4096
+_MAX_FACT_BYTES: Final = 4096
 _SERIALS: Final = {
     "device-tree serial": "proc/device-tree/serial-number",
     "product uuid": "sys/class/dmi/id/product_uuid",
@@ -102,13 +102,13 @@ def _addresses(interfaces: Path) -> tuple[str, ...]:
         interface = interfaces / name
         if (interface / "device").exists() and _text(interface / "addr_assign_type") in ("", "0"):
             found.add(_digest(_text(interface / "address").lower()))
-    return tuple(sorted(found - {""})[:MOST_ADDRESSES])
+    return tuple(sorted(found - {""})[:MAX_ADDRESSES])
 
 
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_FACT_BYTES)
+            data = file.read(_MAX_FACT_BYTES)
     except OSError:
         return ""
     return data.decode("utf-8", "replace").strip("\x00 \t\r\n")

@@ -13,17 +13,17 @@ import msgspec
 
 from comesh.core.effects import Answered
 from comesh.core.events import ApplyAsked, FireAsked, OrderAsked
-from comesh.core.group.post import MOST_REQUESTS
+from comesh.core.group.post import MAX_REQUESTS
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.values import Value
 from comesh.core.work_messages import BreakLock, Maintain, Pause, Restore, Resume, SetDevice, Wish
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import step_by_hand
-from comesh.runtime.hands import parse_value
 from comesh.runtime.questions import decoded
 from comesh.runtime.reading import UnknownError, unknown
 from comesh.runtime.seen import AuditSeen
+from comesh.runtime.virtual_input import parse_value
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 WAIT_S: Final = 35.0
 """How long a person waits for the answer of a group."""
 ASKS: Final = ("pause", "resume", "maintain", "set", "unlock")
-MOST_AT_ONCE: Final = MOST_REQUESTS // 2
+MAX_AT_ONCE: Final = MAX_REQUESTS // 2
 """Groups that one order to all asks at once: the core takes no more requests than it has places for."""
-MOST_REQUEST: Final = 256
+MAX_REQUEST: Final = 256
 """Characters of an id, which groups keep in their logs; with the name of a group in an order to all."""
 IN_USE: Final = "the request id is in use for another order that waits here; take another one"
 AUDIT: Final = "audit"
@@ -142,7 +142,7 @@ class Operations:
     async def _order_all(self, wish: Wish, request: str, by: str) -> Done:
         names = self._assembly.inquiries.entities.names("group")
         groups = [GroupId(one) for one in names if one != DEPLOYMENT]
-        at_once = asyncio.Semaphore(MOST_AT_ONCE)
+        at_once = asyncio.Semaphore(MAX_AT_ONCE)
 
         async def one_order(group: GroupId) -> Done:
             async with at_once:
@@ -158,8 +158,8 @@ class Operations:
 
     async def ask(self, event: Request, within_s: float = WAIT_S) -> Answered | None:
         """Give the core a person's request, and wait for its answer; None: there was none in time."""
-        if len(event.request) > MOST_REQUEST:
-            return Answered(event.request, None, None, f"a request id has {MOST_REQUEST} characters at most")
+        if len(event.request) > MAX_REQUEST:
+            return Answered(event.request, None, None, f"a request id has {MAX_REQUEST} characters at most")
         open_now = self._open.setdefault(event.request, event)
         if msgspec.structs.replace(open_now, by=event.by) != event:
             return Answered(event.request, None, None, IN_USE)

@@ -16,9 +16,9 @@ from comesh.runtime.seen import News
 FIRST_BYTE: Final = 0xA1
 """Tells these frames from the core's, which begin with their wire version. Another version of them gets
 another byte."""
-MOST_OPEN: Final = 256
+MAX_OPEN: Final = 256
 """Questions that wait for their answers."""
-MOST_WATCHERS: Final = 32
+MAX_WATCHERS: Final = 32
 WATCH_MS: Final = 10_000.0
 """How long a peer is told the news, unless it asks again."""
 
@@ -93,7 +93,7 @@ class Questions:
                 if waiting is not None and asked == sender and not waiting.done():
                     waiting.set_result(frame.body)
             case WatchAsked():
-                if sender in self._watchers or len(self._watchers) < MOST_WATCHERS:
+                if sender in self._watchers or len(self._watchers) < MAX_WATCHERS:
                     self._watchers[sender] = self._now_ms() + WATCH_MS
             case NewsTold():
                 for told in list(self.on_news):
@@ -108,7 +108,7 @@ class Questions:
         """What these nodes answer; None: nothing in time."""
         waiting: dict[NodeId, tuple[int, asyncio.Future[bytes]]] = {}
         for node in nodes:
-            if len(self._open) >= MOST_OPEN:
+            if len(self._open) >= MAX_OPEN:
                 break
             self._number += 1
             future = asyncio.get_running_loop().create_future()

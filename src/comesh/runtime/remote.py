@@ -24,7 +24,7 @@ TOKEN: Final = "COMESH_TOKEN"
 BASE: Final = "/api/v1"
 SILENT_S: Final = 60.0
 """A stream of events says something at least every 15 s."""
-MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 LISTS: Final = ("nodes", "groups", "devices", "routines", "versions", "chain")
 ENTITIES: Final = ("node", "group", "device", "routine", "run")
 SAYS_NO: Final = (404, 409, 503)
@@ -197,7 +197,7 @@ class RemoteClient:
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         try:
-            return response.read(MOST_ANSWER_BYTES)
+            return response.read(MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as wrong:
             self._not_reached(wrong)
 

@@ -28,12 +28,12 @@ from comesh.runtime.credentials import (
 )
 
 FILE: Final = "revoked.crl"
-MOST_REVOKED: Final = 1_000
+MAX_REVOKED: Final = 1_000
 """Certificates on one list: it fits the file and one message."""
-MOST_LIST_BYTES: Final = 49_152
-MOST_FILE_BYTES: Final = 262_144
+MAX_LIST_BYTES: Final = 49_152
+MAX_FILE_BYTES: Final = 262_144
 """Of a file with the lists of two authorities, as text."""
-MOST_NUMBER: Final = (1 << 63) - 1
+MAX_NUMBER: Final = (1 << 63) - 1
 UNREADABLE: Final = (
     ValueError,
     TypeError,
@@ -93,9 +93,9 @@ def sign(
     revoked = {} if former is None else dict(former.revoked)
     for serial in serials:
         revoked.setdefault(serial, now)
-    if len(revoked) > MOST_REVOKED:
+    if len(revoked) > MAX_REVOKED:
         raise CredentialsError(
-            f"{MOST_REVOKED} certificates are revoked already; make a new authority with: comesh keys rotate "
+            f"{MAX_REVOKED} certificates are revoked already; make a new authority with: comesh keys rotate "
             "--authority"
         )
     number = 1 if former is None else former.number + 1
@@ -118,13 +118,13 @@ def sign(
 
 def verified(der: bytes, authorities: Iterable[x509.Certificate]) -> RevocationList | None:
     """The list, if one of these authorities signed it."""
-    if len(der) > MOST_LIST_BYTES:
+    if len(der) > MAX_LIST_BYTES:
         return None
     try:
         found = x509.load_der_x509_crl(der)
         number = found.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
         signer = next((one for one in authorities if _is_signed_by(found, one)), None)
-        if signer is None or not 0 < number <= MOST_NUMBER or len(found) > MOST_REVOKED:
+        if signer is None or not 0 < number <= MAX_NUMBER or len(found) > MAX_REVOKED:
             return None
         revoked = {one.serial_number: one.revocation_date_utc for one in found}
     except UNREADABLE:
@@ -146,7 +146,7 @@ def read_lists(path: Path) -> list[bytes]:
     if not path.exists():
         return []
     remedy = "copy it again from where it was made"
-    content = read_file(path, remedy, MOST_FILE_BYTES)
+    content = read_file(path, remedy, MAX_FILE_BYTES)
     end = b"-----END X509 CRL-----"
     try:
         return [

@@ -13,7 +13,7 @@ from comesh.core.events import Timer
 
 LOOK_MS: Final = 1000.0
 """At least so often the clock is looked at, in case the machine slept."""
-MOST_STALE: Final = 1024
+MAX_STALE: Final = 1024
 """Entries of moved and cancelled timers that may stay in the heap before it is cleaned."""
 
 
@@ -34,7 +34,7 @@ class Timers:
         due_ms = self._now_ms() + after_ms
         self._due[timer] = (due_ms, self._number)
         heappush(self._heap, (due_ms, self._number, timer))
-        if len(self._heap) > 2 * len(self._due) + MOST_STALE:
+        if len(self._heap) > 2 * len(self._due) + MAX_STALE:
             self._clean()
         if due_ms < self._wakes_ms:
             self._wake_at(due_ms)

@@ -31,7 +31,7 @@ REFUSED_MS: Final = 60_000.0
 """So long after its last try somebody who is refused is trouble."""
 TOLD_MS: Final = 3_600_000.0
 """How often the log tells of the same one."""
-MOST_REFUSED: Final = 256
+MAX_REFUSED: Final = 256
 """Names of refused ones that are remembered."""
 REVOKED: Final = "shows a revoked certificate"
 UNTRUSTED: Final = "shows a certificate of an authority that is not trusted any more"
@@ -242,7 +242,7 @@ class Trust:
     def farewell(self, name: NodeId, certificate: x509.Certificate, at: str, why: str) -> bytes:
         self.counters[f"refused: {why}"] += 1
         now_ms = self._now_ms()
-        if name in self._refused or len(self._refused) < MOST_REFUSED:
+        if name in self._refused or len(self._refused) < MAX_REFUSED:
             self._refused[name] = (now_ms, why, f"{name} {why} (at {at}): it is kept out")
             if now_ms - self._told_ms.get(name, -TOLD_MS) >= TOLD_MS:
                 self._told_ms[name] = now_ms

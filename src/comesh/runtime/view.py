@@ -49,12 +49,12 @@ from comesh.runtime.seen import (
 )
 from comesh.runtime.wording import in_words
 
-MOST_TRACED: Final = 500
+MAX_TRACED: Final = 500
 """Runs whose trace is kept, the latest."""
-MOST_TRACE_LINES: Final = 300
+MAX_TRACE_LINES: Final = 300
 """Of one run; what comes later is left out."""
-MOST_WATCHERS: Final = 32
-MOST_REASONS: Final = 100
+MAX_WATCHERS: Final = 32
+MAX_REASONS: Final = 100
 """For which messages were refused, each counted by itself."""
 OTHER_REASONS: Final = "refused for other reasons"
 
@@ -101,15 +101,15 @@ class View:
 
     def _count_refusal(self, why: str) -> None:
         """Reasons may have numbers in them that a peer chose: no more of them than the bound."""
-        known = why in self.refused or len(self.refused) < MOST_REASONS
+        known = why in self.refused or len(self.refused) < MAX_REASONS
         self.refused[why if known else OTHER_REASONS] += 1
 
     def _trace(self, told: RunTraced) -> None:
         run = str(told.run)
         lines = self._traces.get(run)
         if lines is None:
-            lines = self._traces[run] = deque(maxlen=MOST_TRACE_LINES)
-            while len(self._traces) > MOST_TRACED:
+            lines = self._traces[run] = deque(maxlen=MAX_TRACE_LINES)
+            while len(self._traces) > MAX_TRACED:
                 self._traces.popitem(last=False)
         lines.append(TraceLine(self._wall_ms(), self._node.id, run, told.what, in_words(told.detail)))
 

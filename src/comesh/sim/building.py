@@ -21,7 +21,7 @@ from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
 from comesh.sim.world_settings import WorldSettings
 
-MOST_COMPILED = 32
+MAX_COMPILED = 32
 
 
 class Compiler:
@@ -34,7 +34,7 @@ class Compiler:
         key = (text, version)
         if key not in self._made:
             program = load_program(text, version, previous)
-            while len(self._made) >= MOST_COMPILED:
+            while len(self._made) >= MAX_COMPILED:
                 del self._made[next(iter(self._made))]
             self._made[key] = program
         return self._made[key]

@@ -42,9 +42,9 @@ BREAKING_MS = 60_000.0
 RECOVERY_MS = 120_000.0
 CALM_MS = 30_000.0
 RIVAL_MS = 5_000.0
-MOST_NODES = 40
-MOST_POWER_DOMAINS = 4
-MOST_NOTICES = 12
+MAX_NODES = 40
+MAX_POWER_DOMAINS = 4
+MAX_NOTICES = 12
 
 
 class Posting(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw_topology(draws: Draws, seed: int) -> Topology:
     shape = draws.choice([Shape.GRID, Shape.RANDOM, Shape.CLUSTERED, Shape.LINE])
-    nodes = 1 + draws.below(MOST_NODES)
+    nodes = 1 + draws.below(MAX_NODES)
     topology = make_topology(shape, devices=nodes, smart=1.0, seed=seed)
     return dataclasses.replace(topology, power_domains=_draw_domains(topology, seed))
 
@@ -95,7 +95,7 @@ def _draw_domains(topology: Topology, seed: int) -> dict[str, tuple[NodeId, ...]
     draws = stream(seed, "swarm power")
     if draws.chance(0.5):
         return {}
-    names = [f"p{number}" for number in range(1 + draws.below(MOST_POWER_DOMAINS))]
+    names = [f"p{number}" for number in range(1 + draws.below(MAX_POWER_DOMAINS))]
     drawn = {node: draws.choice(["", *names]) for node in sorted(topology.nodes)}
     domains = {name: tuple(node for node in drawn if drawn[node] == name) for name in names}
     return {name: nodes for name, nodes in domains.items() if nodes}
@@ -105,7 +105,7 @@ def _draw_postings(topology: Topology, seed: int) -> tuple[Posting, ...]:
     """A few keys, whose versions rise, each from any node."""
     draws = stream(seed, "swarm notices")
     nodes = sorted(topology.nodes)
-    times_ms = sorted(round(draws.between(0.0, BREAKING_MS), 3) for _ in range(draws.below(MOST_NOTICES + 1)))
+    times_ms = sorted(round(draws.between(0.0, BREAKING_MS), 3) for _ in range(draws.below(MAX_NOTICES + 1)))
     return tuple(
         Posting(
             at_ms,

@@ -44,9 +44,9 @@ from comesh.sim.topology import Topology
 OPERATING_MS = 90_000.0
 """How long anything may break while people work on the mesh."""
 FEWEST_NODES = 3
-MOST_ORDERS = 24
-MOST_APPLIED = 6
-MOST_LOST = 2
+MAX_ORDERS = 24
+MAX_APPLIED = 6
+MAX_LOST = 2
 """Disks that are lost for good."""
 
 _RARE = frozenset({FaultClass.OUTAGE, FaultClass.COPY_CARD, FaultClass.WIPE, FaultClass.LEAVE})
@@ -109,7 +109,7 @@ def _wanted(draws: Draws, lost: int, selection: SelectionSettings) -> RandomFaul
         kind: draws.choice([0.0, 0.0, 0.0, 0.7] if kind in _RARE else [0.0, 0.0, 0.7, 1.5, 3.0])
         for kind in FaultClass
     }
-    if selection.f == 0 or lost >= MOST_LOST:
+    if selection.f == 0 or lost >= MAX_LOST:
         per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
     per_minute[FaultClass.OUTAGE] = draws.choice([0.0, 0.0, 0.7, 1.4])
     per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 10.0])
@@ -122,7 +122,7 @@ def _without_lost(faults: Schedule, lost: int) -> Schedule:
     for fault in one_copy(faults).faults:
         if isinstance(fault, Restart) and not fault.keep_disk:
             lost += 1
-            kept.append(replace(fault, keep_disk=lost > MOST_LOST))
+            kept.append(replace(fault, keep_disk=lost > MAX_LOST))
         elif not (lost and isinstance(fault, CopyCard)):
             kept.append(fault)
     return Schedule(tuple(kept))
@@ -165,7 +165,7 @@ def _at(draws: Draws, first_ms: float = 3000.0) -> float:
 def _draw_orders(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
     orders: list[Operation] = []
     at_ms = 0.0
-    for number in range(draws.below(MOST_ORDERS + 1)):
+    for number in range(draws.below(MAX_ORDERS + 1)):
         at_ms = at_ms if at_ms and draws.chance(0.2) else _at(draws)
         order = Operation(
             at_ms=at_ms,
@@ -189,7 +189,7 @@ def _draw_orders(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
 
 def _draw_versions(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
     applied: list[Operation] = []
-    for number in range(draws.below(MOST_APPLIED + 1)):
+    for number in range(draws.below(MAX_APPLIED + 1)):
         version = Operation(
             at_ms=_at(draws),
             what=What.APPLY,
@@ -234,7 +234,7 @@ def _draw_machines(
     for node in spare[:leaving]:
         kinds = [What.LEAVE, What.LEAVE, What.LEAVE_DEAD, What.LEAVE_NOW]
         what = draws.choice(kinds) if selection.f else What.LEAVE
-        if what in _LOSES and lost >= MOST_LOST - 1:
+        if what in _LOSES and lost >= MAX_LOST - 1:
             what = What.LEAVE
         lost += what in _LOSES
         add(what, node)

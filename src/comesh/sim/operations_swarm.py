@@ -47,7 +47,7 @@ SPARED_BEFORE_MS = 0.001
 """So long before a disk would be wiped it is seen whether it may be."""
 LOOK_MS = 1000.0
 """How often people look whether they can go on."""
-MOST_TRIES = 6
+MAX_TRIES = 6
 """Of a version that somebody needs: it is made anew where another one came first."""
 RESTART_MS = 500.0
 PATIENCE_MS = 20_000.0
@@ -242,7 +242,7 @@ class OperationsSwarm(Swarm):
         asked = self._living(operation.node, but=operation.of)
         if asked is not None and request in asked[1].post_office._requests:
             self._later(LOOK_MS, self._see_changed, operation, number)
-        elif number < MOST_TRIES:
+        elif number < MAX_TRIES:
             self._change_nodes(operation, number + 1)
 
     # -- machines ----------------------------------------------------------------------------------------

@@ -19,11 +19,11 @@ from comesh.deployment.outlook import group_order
 from comesh.sim.checks import Checks, Violation
 from comesh.sim.world import World
 
-MOST_TRACED: Final = 500
+MAX_TRACED: Final = 500
 """Traces that are kept, of the latest runs."""
-MOST_LINES: Final = 300
+MAX_LINES: Final = 300
 """Of one trace: what comes later is left out, but for the end."""
-MOST_CHANGES: Final = 1000
+MAX_CHANGES: Final = 1000
 """Changes of devices that are kept, the latest."""
 ENDS: Final = ("finished", "failed", "dropped", "untold")
 
@@ -148,7 +148,7 @@ class _Trace:
         self.lines: list[TraceLine] = []
 
     def add(self, line: TraceLine) -> None:
-        if len(self.lines) < MOST_LINES:
+        if len(self.lines) < MAX_LINES:
             self.lines.append(line)
         elif line.what in ENDS:
             self.lines[-1] = line
@@ -173,7 +173,7 @@ class ProtocolWatch:
         self._queued_ms: list[float] = []
         self._longest = (0.0, "")
         self._seen: set[DeviceId] = set()
-        self._changes: deque[DeviceChange] = deque(maxlen=MOST_CHANGES)
+        self._changes: deque[DeviceChange] = deque(maxlen=MAX_CHANGES)
         self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
             LeaderChanged: self._on_leader,
             Committed: self._on_committed,
@@ -325,7 +325,7 @@ class ProtocolWatch:
         known = self._traces.get(run)
         if known is None:
             known = self._traces[run] = _Trace(run)
-            while len(self._traces) > MOST_TRACED:
+            while len(self._traces) > MAX_TRACED:
                 del self._traces[next(iter(self._traces))]
         return known
 

@@ -44,8 +44,8 @@ QUIET_MS = 240_000.0
 """The longest quiet phase; it ends sooner when everything has settled."""
 FLIGHT_MS = 3000.0
 """How long a command may stay in the air; what lands later, by a fault, the checkers know of."""
-MOST_ROUTINES = 8
-MOST_VERSIONS = 3
+MAX_ROUTINES = 8
+MAX_VERSIONS = 3
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -362,7 +362,7 @@ def first_program(
     devices = sorted(topology.devices if devices is None else devices)
     routines = [
         draw_routine(number, 1, devices, specs, seed, until_ms=until_ms)
-        for number in range(1 + draws.below(MOST_ROUTINES))
+        for number in range(1 + draws.below(MAX_ROUTINES))
     ]
     ground = Ground(seed, topology, specs, selection, protocol)
     program = make_program(ground, 1, None, devices, {routine.id: routine for routine in routines})
@@ -407,7 +407,7 @@ def _draw_askings(topology: Topology, program: Program, seed: int) -> tuple[Aski
         routine = draws.choice(sorted(program.routines))
         request = f"fire {number if draws.chance(0.8) else 0}"
         askings.append(Asking(at_ms, draws.choice(nodes), routine, request))
-    for number in range(draws.below(MOST_VERSIONS + 1)):
+    for number in range(draws.below(MAX_VERSIONS + 1)):
         at_ms = round(draws.between(5000.0, BREAKING_MS), 3)
         askings.append(Asking(at_ms, draws.choice(nodes), None, f"apply {number}", 1 + number))
     return tuple(sorted(askings, key=lambda asking: asking.at_ms))

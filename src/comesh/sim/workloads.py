@@ -34,7 +34,7 @@ COMMAND_TIMEOUT_MS: Final = 5000.0
 FLIGHT_MS: Final = 3000.0
 """How long a command to a virtual device may stay in the air."""
 
-FEWEST_COMMANDS, MOST_COMMANDS = 3, 5
+FEWEST_COMMANDS, MAX_COMMANDS = 3, 5
 """Of a routine of the paper's simulations: with its trigger it touches five devices on average."""
 
 
@@ -115,7 +115,7 @@ def paper_workload(
     for number in range(routines):
         name = routine_name(number)
         draws = stream(seed, f"paper routine {number}")
-        wanted = FEWEST_COMMANDS + draws.below(MOST_COMMANDS - FEWEST_COMMANDS + 1)
+        wanted = FEWEST_COMMANDS + draws.below(MAX_COMMANDS - FEWEST_COMMANDS + 1)
         trigger, *commanded = draws.sample(touchable, 1 + wanted)
         begins_ms = [
             timing.first_ms + timing.window_ms * (window + draws.between(0.0, 0.5))

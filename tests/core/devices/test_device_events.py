@@ -2,7 +2,7 @@
 
 from device_bench import AWAY, BUTTON, HOME, LAMP, NEAR, R3, SENSOR, Bench, make_program, run_of
 
-from comesh.core.devices.event_feeds import MOST_EVENTS
+from comesh.core.devices.event_feeds import MAX_EVENTS
 from comesh.core.effects import AcknowledgeEvent, Refused, Subscribe
 from comesh.core.records import DeviceRecord, Kind, Standing
 from comesh.core.stamps import Ballot
@@ -147,9 +147,9 @@ def test_a_new_leader_sends_what_the_record_holds() -> None:
 
 def test_the_oldest_of_too_many_is_dropped_and_told() -> None:
     bench = Bench()
-    for number in range(MOST_EVENTS + 1):
+    for number in range(MAX_EVENTS + 1):
         bench.report(BUTTON, PRESSED, f"t{number}")
-    assert [event.sequence for event in bench.record(BUTTON).events] == list(range(2, MOST_EVENTS + 2))
+    assert [event.sequence for event in bench.record(BUTTON).events] == list(range(2, MAX_EVENTS + 2))
     assert [seen.why[:6] for seen in bench.observed() if isinstance(seen, Refused)] == ["button"]
 
 

@@ -115,12 +115,12 @@ class Race:
     def to_devices(self, body: ToDevices) -> None:
         self._carry(lambda: self.bench.say(body))
 
-    def _carry(self, arrive: Callable[[], None], most_ms: float = 4000.0) -> None:
+    def _carry(self, arrive: Callable[[], None], max_ms: float = 4000.0) -> None:
         """Lost, once, or twice; at once or much later."""
         copies = 1 if self.peaceful else self.draws.choice((0, 1, 1, 1, 2))
         for _ in range(copies):
             late = not self.peaceful and self.draws.chance(0.2)
-            self._at(self.draws.between(1.0, most_ms if late else 80.0), arrive)
+            self._at(self.draws.between(1.0, max_ms if late else 80.0), arrive)
 
     def _at(self, after_ms: float, call: Callable[[], None]) -> None:
         self._said += 1

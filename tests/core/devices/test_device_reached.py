@@ -8,7 +8,7 @@ from comesh.core.strategies import Strategy
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Reading, RunQuery, Seen, Wound
 
 LONG_MS = 40_000.0
-"""By then everything is repeated every most_request_resend_ms only."""
+"""By then everything is repeated every max_request_resend_ms only."""
 SOON_MS = 2400.0
 """The second pause, with what it is spread by."""
 

@@ -7,9 +7,9 @@ from comesh.core.effects import CancelTimer, MemberChanged, Observe, Refused, Se
 from comesh.core.events import MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.membership import Medley, MembershipSettings, Roster
-from comesh.core.membership.bag import Bag
-from comesh.core.membership.former import MOST_FORMER, Former
+from comesh.core.membership.former import MAX_FORMER, Former
 from comesh.core.membership.medley import FORMER_EXCHANGES
+from comesh.core.membership.probe_schedule import ProbeSchedule
 from comesh.core.membership.table import Table
 from comesh.core.messages import Gossip, MemberState, MemberUpdate, Ping, Rumours
 from comesh.core.plan import Place, PlannedNode
@@ -192,10 +192,10 @@ def test_probes_of_the_removed_end_and_others_are_answered_under_new_numbers() -
 
 def test_a_bag_goes_on_with_the_new_ones_first() -> None:
     before, after = named("b", "c", "d", "m", "x"), named("a", "c", "d", "m", "x", "y")
-    bag = Bag(before, before.index[NodeId("m")], MembershipSettings(spatial=False), Draws(1))
+    schedule = ProbeSchedule(before, before.index[NodeId("m")], MembershipSettings(spatial=False), Draws(1))
     table = Table(before)
-    probed = [before.ids[bag.next_target(table) or 0]]
-    other = bag.renumbered(after, after.index[NodeId("m")], MembershipSettings(spatial=False))
+    probed = [before.ids[schedule.next_target(table) or 0]]
+    other = schedule.renumbered(after, after.index[NodeId("m")], MembershipSettings(spatial=False))
     table.adopt(after)
     left = {"b", "c", "d", "x"} - set(probed) - {"b"}
     drawn = [after.ids[other.next_target(table) or 0] for _ in range(2 + len(left))]
@@ -261,7 +261,7 @@ def test_who_comes_back_is_a_stranger_no_more() -> None:
 
 def test_the_memory_of_the_removed_is_bounded() -> None:
     former = Former(1000.0)
-    former.adopt([NodeId(f"n{number}") for number in range(MOST_FORMER + 10)], (), 0.0)
+    former.adopt([NodeId(f"n{number}") for number in range(MAX_FORMER + 10)], (), 0.0)
     assert NodeId("n9") not in former
     assert NodeId("n10") in former
 

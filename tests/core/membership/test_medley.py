@@ -8,7 +8,7 @@ from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.journal import BootRaised
 from comesh.core.membership import MembershipSettings
 from comesh.core.membership.medley import GOSSIP, RIVAL
-from comesh.core.membership.notices import MOST_VALUE_BYTES
+from comesh.core.membership.notices import MAX_VALUE_BYTES
 from comesh.core.messages import (
     Ack,
     Doubled,
@@ -344,7 +344,7 @@ def test_seeds_are_asked_and_others_too() -> None:
 def test_a_notice_that_is_too_large_is_refused() -> None:
     mesh = Mesh(3)
     mesh.run(5)
-    mesh.post(mesh.ids[0], "config/c1", 1, bytes(MOST_VALUE_BYTES + 1))
+    mesh.post(mesh.ids[0], "config/c1", 1, bytes(MAX_VALUE_BYTES + 1))
     mesh.run(5)
     refused = [what for _, _, what in mesh.log if isinstance(what, Refused)]
     assert len(refused) == 1

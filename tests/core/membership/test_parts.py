@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from comesh.core.draws import Draws
 from comesh.core.ids import NEVER, Incarnation, NodeId
-from comesh.core.membership.bag import MOST_SHARE, Bag
 from comesh.core.membership.health import MOST, Health
-from comesh.core.membership.notices import MOST_VALUE_BYTES, Board
+from comesh.core.membership.notices import MAX_VALUE_BYTES, Board
+from comesh.core.membership.probe_schedule import MAX_SHARE, ProbeSchedule
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.round_trips import RoundTrips
-from comesh.core.membership.rumours import MOST_WAITING, RumourQueue, Waiting
+from comesh.core.membership.rumours import MAX_WAITING, RumourQueue, Waiting
 from comesh.core.membership.settings import SWIM, MembershipSettings
 from comesh.core.membership.suspicion import Suspicion
 from comesh.core.membership.table import Table
@@ -89,67 +89,67 @@ def test_a_new_life_was_not_heard_yet() -> None:
     assert table.heard_ms[0] == float("-inf")
 
 
-# -- bag -----------------------------------------------------------------------------------------------
+# -- schedule -----------------------------------------------------------------------------------------------
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32), st.booleans())
 def test_everyone_is_probed_within_a_bag(count: int, seed: int, spatial: bool) -> None:
     roster = line(count)
     settings = MembershipSettings(spatial=spatial)
-    bag = Bag(roster, 0, settings, Draws(seed))
+    schedule = ProbeSchedule(roster, 0, settings, Draws(seed))
     table = Table(roster)
-    turns = 2 * bag.size if spatial else bag.size
-    probed = {bag.next_target(table) for _ in range(turns)}
+    turns = 2 * schedule.size if spatial else schedule.size
+    probed = {schedule.next_target(table) for _ in range(turns)}
     assert probed == set(range(1, count))
-    assert bag.size <= 2 * (count - 1) + count
+    assert schedule.size <= 2 * (count - 1) + count
 
 
 def test_near_nodes_are_probed_more_often() -> None:
     roster = line(30)
-    bag = Bag(roster, 10, MembershipSettings(), Draws(1))
+    schedule = ProbeSchedule(roster, 10, MembershipSettings(), Draws(1))
     table = Table(roster)
-    times = Counter(bag.next_target(table) for _ in range(40 * bag.size))
+    times = Counter(schedule.next_target(table) for _ in range(40 * schedule.size))
     assert times[9] > 3 * times[8] > 3 * times[29]
-    assert max(times[9], times[12]) <= 40 * bag.size / MOST_SHARE
+    assert max(times[9], times[12]) <= 40 * schedule.size / MAX_SHARE
 
 
 def test_plain_swim_probes_evenly() -> None:
     roster = line(30)
-    bag = Bag(roster, 10, SWIM, Draws(1))
-    times = Counter(bag.next_target(Table(roster)) for _ in range(10 * bag.size))
+    schedule = ProbeSchedule(roster, 10, SWIM, Draws(1))
+    times = Counter(schedule.next_target(Table(roster)) for _ in range(10 * schedule.size))
     assert set(times.values()) == {10}
 
 
 def test_every_second_probe_goes_to_the_next_living_node_in_the_ring() -> None:
     roster = line(8)
     table = Table(roster)
-    bag = Bag(roster, 2, MembershipSettings(), Draws(4))
+    schedule = ProbeSchedule(roster, 2, MembershipSettings(), Draws(4))
     ward = roster.ring[(roster.ring_position[2] + 1) % 8]
-    targets = [bag.next_target(table) for _ in range(20)]
+    targets = [schedule.next_target(table) for _ in range(20)]
     assert ward in (set(targets[::2]) if len(set(targets[::2])) == 1 else set(targets[1::2]))
     table.set(ward, NEVER, MemberState.DEAD)
-    assert bag.ward(table) == roster.ring[(roster.ring_position[2] + 2) % 8]
+    assert schedule.ward(table) == roster.ring[(roster.ring_position[2] + 2) % 8]
 
 
 def test_the_dead_are_not_probed_and_a_lonely_node_rests() -> None:
     roster = line(3)
     table = Table(roster)
-    bag = Bag(roster, 0, MembershipSettings(), Draws(1))
+    schedule = ProbeSchedule(roster, 0, MembershipSettings(), Draws(1))
     table.set(1, NEVER, MemberState.DEAD)
-    assert {bag.next_target(table) for _ in range(20)} == {2}
+    assert {schedule.next_target(table) for _ in range(20)} == {2}
     table.set(2, NEVER, MemberState.LEFT)
-    assert {bag.next_target(table) for _ in range(20)} == {None}
+    assert {schedule.next_target(table) for _ in range(20)} == {None}
     alone = line(1)
-    assert Bag(alone, 0, MembershipSettings(), Draws(1)).next_target(Table(alone)) is None
+    assert ProbeSchedule(alone, 0, MembershipSettings(), Draws(1)).next_target(Table(alone)) is None
 
 
 def test_helpers_are_living_distinct_and_not_the_target() -> None:
     roster = line(12)
     table = Table(roster)
     table.set(3, NEVER, MemberState.DEAD)
-    bag = Bag(roster, 0, MembershipSettings(), Draws(2))
+    schedule = ProbeSchedule(roster, 0, MembershipSettings(), Draws(2))
     for _ in range(50):
-        for helpers in (bag.some(3, table, but=1), bag.helpers(3, table, target=1)):
+        for helpers in (schedule.some(3, table, but=1), schedule.helpers(3, table, target=1)):
             assert len(set(helpers)) == len(helpers) == 3
             assert not {0, 1, 3} & set(helpers)
 
@@ -157,10 +157,12 @@ def test_helpers_are_living_distinct_and_not_the_target() -> None:
 def test_helpers_are_near() -> None:
     """A far helper answers when the time is over."""
     roster = line(200)
-    bag = Bag(roster, 100, MembershipSettings(), Draws(2))
-    helpers = [number for _ in range(50) for number in bag.helpers(3, Table(roster), target=101)]
+    schedule = ProbeSchedule(roster, 100, MembershipSettings(), Draws(2))
+    helpers = [number for _ in range(50) for number in schedule.helpers(3, Table(roster), target=101)]
     assert sum(abs(number - 100) <= 6 for number in helpers) > 0.9 * len(helpers)
-    assert Bag(line(2), 0, MembershipSettings(), Draws(1)).helpers(3, Table(line(2)), target=1) == []
+    assert (
+        ProbeSchedule(line(2), 0, MembershipSettings(), Draws(1)).helpers(3, Table(line(2)), target=1) == []
+    )
 
 
 # -- roster --------------------------------------------------------------------------------------------
@@ -298,9 +300,9 @@ def test_a_detail_does_not_start_the_count_anew() -> None:
 
 def test_the_queue_is_bounded() -> None:
     waiting: Waiting[int] = Waiting()
-    for number in range(MOST_WAITING + 10):
+    for number in range(MAX_WAITING + 10):
         waiting.put(str(number), number)
-    assert len(waiting) == MOST_WAITING
+    assert len(waiting) == MAX_WAITING
 
 
 def test_what_the_receiver_must_hear_comes_first_and_once() -> None:
@@ -328,6 +330,6 @@ def test_the_higher_version_of_a_notice_stays() -> None:
 
 
 def test_a_notice_that_is_too_large_is_refused_with_its_size() -> None:
-    why_not = Board().why_not(Notice("k", 1, bytes(MOST_VALUE_BYTES + 1)))
+    why_not = Board().why_not(Notice("k", 1, bytes(MAX_VALUE_BYTES + 1)))
     assert why_not is not None
     assert "1025 bytes" in why_not

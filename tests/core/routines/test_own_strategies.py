@@ -10,7 +10,7 @@ from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import RunRecord, Stage
 from comesh.core.strategies import (
     LOCK_STRATEGIES,
-    MOST_REST_MS,
+    MAX_REST_MS,
     AtDevices,
     Manner,
     Strategy,
@@ -105,14 +105,14 @@ def test_rests_are_kept_within_bounds(own: Own) -> None:
         return -1.0 if attempt == 1 else 1e9
 
     bench = fired("b1", strategy=own(Manner(AtDevices.REFUSE, rest=rest)))
-    for attempt, (least_ms, most_ms) in ((1, (50.0, 160.0)), (2, (0.5 * MOST_REST_MS, 1.5 * MOST_REST_MS))):
+    for attempt, (min_ms, max_ms) in ((1, (50.0, 160.0)), (2, (0.5 * MAX_REST_MS, 1.5 * MAX_REST_MS))):
         bench.refuse("b1")
         bench.release("b1", attempt=attempt)
         asked(bench)
         began_ms = bench.now_ms
         while not asked(bench):
             bench.wait(10)
-        assert least_ms <= bench.now_ms - began_ms <= most_ms + 10
+        assert min_ms <= bench.now_ms - began_ms <= max_ms + 10
 
 
 def test_other_groups_hear_a_word_and_never_the_name(own: Own) -> None:

@@ -6,9 +6,9 @@ from routine_bench import OWN, START_MS, Bench, command, is_true, program, routi
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.program import ProtocolSettings, RoutineProgram
 from comesh.core.records import GroupRecord, Outcome, Stage
-from comesh.core.routines.answers import MOST_OVERTAKEN
+from comesh.core.routines.answers import MAX_OVERTAKEN
 from comesh.core.routines.locks import onward
-from comesh.core.routines.runs import MOST_REST_MS
+from comesh.core.routines.runs import MAX_REST_MS
 from comesh.core.stamps import Ballot, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.work_messages import (
@@ -228,7 +228,7 @@ def test_rests_grow_up_to_a_bound() -> None:
             bench.wait(10)
         rests.append(bench.now_ms - began)
     assert rests[0] <= 460 and 2 * rests[0] < rests[4]
-    assert max(rests) <= 1.5 * MOST_REST_MS + 10
+    assert max(rests) <= 1.5 * MAX_REST_MS + 10
 
 
 def test_a_new_attempt_waits_for_the_release_of_the_one_before() -> None:
@@ -276,7 +276,7 @@ def test_attempts_behind_a_mark_go_beyond_it_but_not_for_ever() -> None:
     bench = fired("b1")
     bench.refuse("b1", "released")
     assert bench.run().attempt == 2 and bench.stage is Stage.ACQUIRING_LOCKS
-    for _ in range(MOST_OVERTAKEN):
+    for _ in range(MAX_OVERTAKEN):
         bench.release("b1")
         bench.refuse("b1", "released")
     assert bench.stage is Stage.RELEASING_LOCKS

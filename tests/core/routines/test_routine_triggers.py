@@ -4,8 +4,8 @@ from routine_bench import OWN, SOMEBODY, START_MS, Bench, Clause, is_true, progr
 
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import Outcome, Stage
-from comesh.core.routines.runs import MOST_WAITING
-from comesh.core.routines.triggers import MISSED_MS, MOST_REQUESTS
+from comesh.core.routines.runs import MAX_WAITING
+from comesh.core.routines.triggers import MAX_REQUESTS, MISSED_MS
 from comesh.core.stamps import Ballot, Stamp
 from comesh.core.work_messages import (
     DeviceEvents,
@@ -352,22 +352,22 @@ def test_an_unknown_routine_is_answered() -> None:
 
 def test_by_hand_does_not_mind_the_cooldown() -> None:
     bench = Bench(program(routine(cooldown_ms=10_000.0)))
-    for number in range(MOST_REQUESTS + 6):
+    for number in range(MAX_REQUESTS + 6):
         bench.hear(Fire(R, f"q{number}"))
-    assert firings(bench) == MOST_REQUESTS + 6
-    assert len(bench.routine().requests) == MOST_REQUESTS
+    assert firings(bench) == MAX_REQUESTS + 6
+    assert len(bench.routine().requests) == MAX_REQUESTS
     bench.hear(Fire(R, "q69"))
-    assert firings(bench) == MOST_REQUESTS + 6
+    assert firings(bench) == MAX_REQUESTS + 6
 
 
 def test_firings_wait_for_the_live_run_up_to_a_bound() -> None:
     bench = Bench(program(routine("b1", when=is_true("b2"))))
-    for number in range(MOST_WAITING + 2):
+    for number in range(MAX_WAITING + 2):
         bench.hear(Fire(R, f"q{number}"))
     answers = [body for _, body in bench.take(Ordered)]
-    assert [body.run is None for body in answers] == [False] * (MOST_WAITING + 1) + [True]
+    assert [body.run is None for body in answers] == [False] * (MAX_WAITING + 1) + [True]
     assert "wait already" in answers[-1].why_not
-    assert len(bench.routine().waiting) == MOST_WAITING
+    assert len(bench.routine().waiting) == MAX_WAITING
     bench.reads("b2", n=1, on=True)
     assert len(bench.told("dropped")) == 2 and bench.routine().truth is True
     first, second = answers[0].run, answers[1].run

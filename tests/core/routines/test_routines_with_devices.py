@@ -32,7 +32,7 @@ SOMEBODY = NodeId("n9")
 FAULTS_MS = 60_000.0
 QUIET_MS = 400_000.0
 OUTAGE_MS = 30_000.0
-MOST_LOST = 3
+MAX_LOST = 3
 """Entries at the end of a group's history that an outage takes."""
 
 
@@ -159,7 +159,7 @@ class Group:
         self.settle()
         self.leader.commits = False
         self.leader.end()
-        lost = 1 + self.town.draws.below(MOST_LOST)
+        lost = 1 + self.town.draws.below(MAX_LOST)
         self.records = dict(self.history[-min(lost, len(self.history))]) if self.history else {}
         self.history.clear()
         before = self.records.get("group", GroupRecord())
@@ -228,7 +228,7 @@ class Leader:
     def _commit(self, number: int, entry: Entry) -> None:
         if not self.commits:
             return
-        self.group.history = [*self.group.history, dict(self.group.records)][-MOST_LOST:]
+        self.group.history = [*self.group.history, dict(self.group.records)][-MAX_LOST:]
         put_all(self.group.records, entry)
         self.town.check()
         self.step(lambda step: self.serving.on_committed(number, step))

@@ -319,9 +319,9 @@ def test_a_driver_that_calls_back_is_heard_once_and_not_after_its_end() -> None:
             _put(joined, driver)
             devices = joined.nodes[N1]
             await asyncio.sleep(0)
-            for call in range(local.MOST_OPEN_CALLS + 1):
+            for call in range(local.MAX_OPEN_CALLS + 1):
                 devices.perform(ReadDevice(LAMP, call))
-            last = await joined.answer(N1, local.MOST_OPEN_CALLS)
+            last = await joined.answer(N1, local.MAX_OPEN_CALLS)
             assert "are open already" in str(last.error)
             for ended in driver.ended[:2]:
                 ended({"on": True})
@@ -340,14 +340,14 @@ def test_open_calls_of_a_device_are_bounded() -> None:
     async def scene() -> None:
         async with mesh() as joined:
             _put(joined, Silent())
-            for call in range(local.MOST_OPEN_CALLS + 1):
+            for call in range(local.MAX_OPEN_CALLS + 1):
                 joined.nodes[N1].perform(ReadDevice(LAMP, call))
-            last = await joined.answer(N1, local.MOST_OPEN_CALLS)
+            last = await joined.answer(N1, local.MAX_OPEN_CALLS)
             assert "are open already" in str(last.error)
             joined.arrives = lambda *_: 0
-            for call in range(local.MOST_OPEN_CALLS + 1):
+            for call in range(local.MAX_OPEN_CALLS + 1):
                 joined.nodes[N3].perform(ReadDevice(LAMP, call))
-            last = await joined.answer(N3, local.MOST_OPEN_CALLS)
+            last = await joined.answer(N3, local.MAX_OPEN_CALLS)
             assert "are open already" in str(last.error)
 
     asyncio.run(scene())

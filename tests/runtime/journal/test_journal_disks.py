@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "COMPACT_LEAST_BYTES", 2000)
+    monkeypatch.setattr(writing, "COMPACT_MIN_BYTES", 2000)
 
 
 @pytest.mark.usefixtures("often")

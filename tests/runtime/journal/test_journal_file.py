@@ -23,7 +23,7 @@ from journal_records import (
 
 from comesh.core.journal import BootRaised, DocumentKept, JournalRecord, PowerLost
 from comesh.runtime.journal import Journal, JournalError, UnknownFormatError
-from comesh.runtime.journal.files import FLUSHED, JOURNAL, MOST_DAMAGED_KEPT, damaged
+from comesh.runtime.journal.files import FLUSHED, JOURNAL, MAX_DAMAGED_KEPT, damaged
 from comesh.runtime.journal.first_start import grant, take
 from comesh.runtime.journal.format import header_bytes, read_journal
 from comesh.runtime.journal.opening import lose_unflushed
@@ -270,7 +270,7 @@ def test_a_snapshot_that_is_cut_is_damage_without_other_marks(data: Path) -> Non
 
 
 def test_few_damaged_journals_are_kept(data: Path) -> None:
-    for _ in range(MOST_DAMAGED_KEPT + 2):
+    for _ in range(MAX_DAMAGED_KEPT + 2):
         begin(data).close()
         flip(data / JOURNAL, 5)
     begin(data).close()

@@ -161,7 +161,7 @@ def test_a_record_of_a_config_that_is_not_there_is_damage() -> None:
 
 
 def test_a_record_that_is_too_long_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("comesh.runtime.journal.format.MOST_RECORD_BYTES", 100)
+    monkeypatch.setattr("comesh.runtime.journal.format.MAX_RECORD_BYTES", 100)
     with pytest.raises(JournalError, match="at most 100"):
         frame_bytes(DocumentKept(1, "x" * 101), 1, 0)
 

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comesh.runtime.transport.cookies import ROTATE_MS, Cookies
-from comesh.runtime.transport.fragments import MOST_INCOMING, Incoming, Memory, Outgoing
+from comesh.runtime.transport.fragments import MAX_INCOMING, Incoming, Memory, Outgoing
 from comesh.runtime.transport.frames import (
-    MOST_FRAGMENTS,
-    MOST_MISSING,
+    MAX_FRAGMENTS,
+    MAX_MISSING,
     PART_BYTES,
     Report,
     State,
@@ -49,7 +49,7 @@ packets = st.one_of(
     st.builds(Flight, of_8, of_8, records),
     st.builds(Gone, of_8),
 )
-indexes = st.integers(0, MOST_FRAGMENTS - 1)
+indexes = st.integers(0, MAX_FRAGMENTS - 1)
 
 
 @given(packets)
@@ -94,7 +94,7 @@ def test_any_inside_decodes_to_something_or_nothing(plain: bytes) -> None:
     decode_forgot(b"\x05" + plain)
 
 
-@given(st.integers(0, 2**64 - 1), st.sampled_from(State), indexes, st.lists(indexes, max_size=MOST_MISSING))
+@given(st.integers(0, 2**64 - 1), st.sampled_from(State), indexes, st.lists(indexes, max_size=MAX_MISSING))
 def test_reports_survive(message: int, state: State, next_index: int, missing: list[int]) -> None:
     report = Report(message, state, next_index, tuple(missing))
     assert decode_report(encode_report(report)) == report
@@ -106,7 +106,7 @@ def test_fragments_with_impossible_numbers_are_nothing() -> None:
     assert decode_fragment(encode_fragment(1, 0, 2, whole)) is not None
     assert decode_fragment(encode_fragment(1, 2, 2, whole)) is None
     assert decode_fragment(encode_fragment(1, 0, 1, whole)) is None
-    assert decode_fragment(encode_fragment(1, 0, MOST_FRAGMENTS + 1, whole)) is None
+    assert decode_fragment(encode_fragment(1, 0, MAX_FRAGMENTS + 1, whole)) is None
     assert decode_fragment(encode_fragment(1, 0, 2, whole[1:])) is None, "only the last one is shorter"
     assert decode_fragment(encode_fragment(1, 1, 2, whole[1:])) is not None
 
@@ -168,15 +168,15 @@ def test_a_sender_that_hears_nothing_begins_again() -> None:
 
 
 def test_memory_for_incomplete_messages_is_bounded() -> None:
-    memory = Memory(most_bytes=100 * PART_BYTES)
+    memory = Memory(max_bytes=100 * PART_BYTES)
     one, other = (Incoming(TransportSettings(), memory) for _ in range(2))
     for number in range(1_000):
         for incoming in (one, other):
             fragment = decode_fragment(encode_fragment(number, 0, 500, bytes(PART_BYTES)))
             assert fragment is not None
             incoming.on_fragment(fragment, 0.0)
-            assert memory.bytes <= memory.most_bytes
-            assert len(incoming) <= MOST_INCOMING + 1
+            assert memory.bytes <= memory.max_bytes
+            assert len(incoming) <= MAX_INCOMING + 1
     for now_ms in range(0, 60_000, 10):
         for incoming in (one, other):
             list(incoming.on_tick(float(now_ms)))

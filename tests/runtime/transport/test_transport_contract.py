@@ -10,7 +10,7 @@ from OpenSSL import SSL
 from transport_parts import HOST, ONE, THREE, TWO, Inbox, make, until
 
 from comesh.core.ids import NodeId
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Transport, TransportError, session
+from comesh.runtime.transport import MAX_MESSAGE_BYTES, Transport, TransportError, session
 from comesh.runtime.transport.memory import MemoryNetwork
 from comesh.runtime.transport.session import Session, Way
 
@@ -89,7 +89,7 @@ def test_messages_come_with_their_sender(build: Build) -> None:
 
 
 @both
-@pytest.mark.parametrize("size", [0, 1, 1152, 1153, 1154, 1155, 2282, 2283, 50_000, MOST_MESSAGE_BYTES])
+@pytest.mark.parametrize("size", [0, 1, 1152, 1153, 1154, 1155, 2282, 2283, 50_000, MAX_MESSAGE_BYTES])
 def test_messages_of_all_sizes_come_whole(build: Build, size: int) -> None:
     async def story(mesh: Trio) -> None:
         message = os.urandom(size)
@@ -103,7 +103,7 @@ def test_messages_of_all_sizes_come_whole(build: Build, size: int) -> None:
 @both
 def test_too_long_messages_are_dropped_and_counted(build: Build) -> None:
     async def story(mesh: Trio) -> None:
-        mesh[ONE][0].send(TWO, bytes(MOST_MESSAGE_BYTES + 1))
+        mesh[ONE][0].send(TWO, bytes(MAX_MESSAGE_BYTES + 1))
         mesh[ONE][0].send(TWO, b"after")
         await until(lambda: mesh[TWO][1].got)
         assert mesh[TWO][1].messages == [b"after"]

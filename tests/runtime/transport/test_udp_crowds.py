@@ -12,10 +12,10 @@ from transport_parts import HOST, ONE, TWO, Inbox, begin_handshake, credentials,
 from comesh.core.ids import NodeId
 from comesh.runtime.transport.session import Session, Way
 from comesh.runtime.transport.settings import (
-    MOST_HALF_OPEN,
-    MOST_HALF_OPEN_OF_ONE_HOST,
-    MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
-    MOST_HALF_OPEN_OF_ONE_NETWORK,
+    MAX_HALF_OPEN,
+    MAX_HALF_OPEN_OF_ONE_HOST,
+    MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+    MAX_HALF_OPEN_OF_ONE_NETWORK,
     TransportSettings,
 )
 from comesh.runtime.transport.slots import Slots, network
@@ -77,8 +77,8 @@ def test_one_address_keeps_no_other_out() -> None:
     async def story() -> None:
         inbox = Inbox()
         async with opened(make(TWO, settings=PATIENT), inbox) as receiver:
-            await crowd([HOST], receiver, 2 * MOST_HALF_OPEN)
-            assert half_open(receiver) == {HOST: MOST_HALF_OPEN_OF_ONE_HOST}
+            await crowd([HOST], receiver, 2 * MAX_HALF_OPEN)
+            assert half_open(receiver) == {HOST: MAX_HALF_OPEN_OF_ONE_HOST}
             await comes_in(ELSEWHERE, receiver, inbox)
 
     asyncio.run(story())
@@ -89,8 +89,8 @@ def test_one_network_keeps_no_other_out_and_no_neighbour_that_asks_for_less() ->
         inbox = Inbox()
         greedy = [f"127.0.1.{number}" for number in range(1, 9)]
         async with opened(make(TWO, settings=PATIENT), inbox) as receiver:
-            await crowd(greedy, receiver, MOST_HALF_OPEN_OF_ONE_NETWORK // len(greedy) + 8)
-            assert half_open(receiver).total() == MOST_HALF_OPEN_OF_ONE_NETWORK
+            await crowd(greedy, receiver, MAX_HALF_OPEN_OF_ONE_NETWORK // len(greedy) + 8)
+            assert half_open(receiver).total() == MAX_HALF_OPEN_OF_ONE_NETWORK
             await comes_in(FAR, receiver, inbox)
             await comes_in("127.0.1.99", receiver, inbox)
             assert receiver.counters["handshakes displaced: too many at once"] == 1
@@ -103,8 +103,8 @@ def test_with_every_slot_taken_the_greediest_make_room() -> None:
         inbox = Inbox()
         greedy = [f"127.0.{number}.1" for number in range(1, 9)]
         async with opened(make(TWO, settings=PATIENT), inbox) as receiver:
-            await crowd(greedy, receiver, MOST_HALF_OPEN // len(greedy) + 8)
-            assert half_open(receiver).total() == MOST_HALF_OPEN
+            await crowd(greedy, receiver, MAX_HALF_OPEN // len(greedy) + 8)
+            assert half_open(receiver).total() == MAX_HALF_OPEN
             await comes_in(FAR, receiver, inbox)
 
     asyncio.run(story())
@@ -113,16 +113,16 @@ def test_with_every_slot_taken_the_greediest_make_room() -> None:
 def test_a_host_of_the_address_book_has_slots_that_strangers_cannot_take() -> None:
     async def story() -> None:
         inbox = Inbox()
-        many = [f"127.1.{number}.1" for number in range(MOST_HALF_OPEN)]
+        many = [f"127.1.{number}.1" for number in range(MAX_HALF_OPEN)]
         async with opened(make(TWO, settings=PATIENT), inbox) as receiver:
             await crowd(many, receiver, 1)
-            assert half_open(receiver).total() == MOST_HALF_OPEN
+            assert half_open(receiver).total() == MAX_HALF_OPEN
             before = half_open(receiver)
             receiver.set_addresses(NodeId("n3"), [(ELSEWHERE, 1)])
             await comes_in(ELSEWHERE, receiver, inbox)
             assert half_open(receiver) == before
-            await crowd([ELSEWHERE], receiver, MOST_HALF_OPEN)
-            assert half_open(receiver)[ELSEWHERE] == MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK
+            await crowd([ELSEWHERE], receiver, MAX_HALF_OPEN)
+            assert half_open(receiver)[ELSEWHERE] == MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK
 
     asyncio.run(story())
 

@@ -23,7 +23,7 @@ from transport_parts import (
 from comesh.runtime.transport import TransportError
 from comesh.runtime.transport.frames import PROBE
 from comesh.runtime.transport.packets import FLIGHT
-from comesh.runtime.transport.settings import MOST_WAITING, TransportSettings
+from comesh.runtime.transport.settings import MAX_WAITING, TransportSettings
 from comesh.runtime.transport.udp import UdpTransport
 
 
@@ -212,10 +212,10 @@ def test_messages_wait_for_a_session_and_the_oldest_are_dropped() -> None:
     async def story() -> None:
         inbox = Inbox()
         async with opened(make(TWO), inbox) as two, opened(make(ONE, {TWO: two.port}), Inbox()) as one:
-            for number in range(MOST_WAITING + 10):
+            for number in range(MAX_WAITING + 10):
                 one.send(TWO, b"%d" % number)
-            await until(lambda: len(inbox.got) == MOST_WAITING)
-            assert inbox.messages == [b"%d" % number for number in range(10, MOST_WAITING + 10)]
+            await until(lambda: len(inbox.got) == MAX_WAITING)
+            assert inbox.messages == [b"%d" % number for number in range(10, MAX_WAITING + 10)]
             assert one.counters["dropped: too many messages wait for a session"] == 10
 
     asyncio.run(story())
@@ -335,7 +335,7 @@ def test_a_replaced_session_is_forgotten_after_its_grace() -> None:
 
 def test_a_silent_peer_is_asked_then_forgotten() -> None:
     settings = TransportSettings(
-        probe_ms=20.0, silent_ms=60.0, forget_ms=200.0, idle_tick_ms=10.0, resend_ms=5.0, resend_most_ms=20.0
+        probe_ms=20.0, silent_ms=60.0, forget_ms=200.0, idle_tick_ms=10.0, resend_ms=5.0, max_resend_ms=20.0
     )
 
     async def story() -> None:

@@ -21,7 +21,7 @@ HASTY = TransportSettings(
     forget_ms=1_500.0,
     gone_ms=100.0,
     resend_ms=30.0,
-    resend_most_ms=300.0,
+    max_resend_ms=300.0,
     handshake_limit_ms=1_500.0,
 )
 NODES = (ONE, TWO, THREE)

@@ -9,7 +9,7 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.records import GroupRecord, HandoffRecord, Record, RoutineRecord, Stage
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era
 from comesh.sim.checks import BrokenPromiseError, Checks, Promise
-from comesh.sim.checks.checks import MOST_VIOLATIONS
+from comesh.sim.checks.checks import MAX_VIOLATIONS
 from comesh.sim.checks.chronicle import LINES
 
 ONE = held("d1", None)
@@ -401,9 +401,9 @@ def test_a_violation_tells_its_own_history_only() -> None:
 
 def test_histories_and_violations_are_bounded() -> None:
     told = served()
-    for number in range(MOST_VIOLATIONS + 20):
+    for number in range(MAX_VIOLATIONS + 20):
         told.tell(10.0 + number, 2, (held("d1", run_id("x", number)),), -1)
-    assert len(told.checks.violations) == MOST_VIOLATIONS
+    assert len(told.checks.violations) == MAX_VIOLATIONS
     assert told.checks.more_violations == 20
     assert max(len(violation.history) for violation in told.checks.violations) == LINES
 

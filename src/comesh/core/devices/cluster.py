@@ -101,7 +101,7 @@ class Cluster:
         fifth so that many do not repeat at once."""
         settings = self.serving.settings
         usual_ms = settings.request_resend_ms * 2.0 ** min(times, 30)
-        return min(usual_ms, settings.most_request_resend_ms) * self.serving.draws.between(1.0, 1.2)
+        return min(usual_ms, settings.max_request_resend_ms) * self.serving.draws.between(1.0, 1.2)
 
     def _is_removed(self, device: DeviceId) -> bool:
         """The deployment has it no more, and nothing of it is open."""

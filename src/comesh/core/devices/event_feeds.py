@@ -27,9 +27,9 @@ SUBSCRIBE_EVERY_MS = 5000.0
 """A subscription may be lost on its way, and a device forgets its own when it restarts."""
 TRIM_AFTER_MS = 3000.0
 """How long seen events may stay in a record before an entry of their own removes them."""
-MOST_EVENTS = 64
+MAX_EVENTS = 64
 """Kept of one device; then the oldest is dropped, and told."""
-MOST_TOKENS = 16
+MAX_TOKENS = 16
 """Kept of one device: it must not have more events unacknowledged than this."""
 
 
@@ -137,9 +137,9 @@ class EventFeeds:
         events = self._unseen(record)
         if self._listeners[record.device]:
             events = (*events, taken)
-        if len(events) > MOST_EVENTS:
+        if len(events) > MAX_EVENTS:
             events = events[1:]
-            why = f"{record.device}: more than {MOST_EVENTS} events wait for a routine; the oldest is dropped"
+            why = f"{record.device}: more than {MAX_EVENTS} events wait for a routine; the oldest is dropped"
             self._serving.tell(Refused(self._serving.surroundings.own, why))
         return replace(_with_token(record, token), events=events)
 
@@ -158,5 +158,5 @@ class EventFeeds:
 
 def _with_token(record: DeviceRecord, token: str) -> DeviceRecord:
     """Another event came."""
-    tokens = (*record.tokens, record.token)[-MOST_TOKENS:] if record.sequence else ()
+    tokens = (*record.tokens, record.token)[-MAX_TOKENS:] if record.sequence else ()
     return replace(record, sequence=record.sequence + 1, token=token, tokens=tokens)

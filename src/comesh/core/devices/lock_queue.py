@@ -24,7 +24,7 @@ from comesh.core.records import Call, DeviceRecord, Hold, ReleaseMark, Waiter
 from comesh.core.stamps import Fence, RunId, Stamp
 from comesh.core.strategies import Strategy
 
-MOST_STRANGER_MARKS = 64
+MAX_STRANGER_MARKS = 64
 """Release marks kept per device of routines that the deployment no longer has."""
 
 Age = tuple[float, RunId]
@@ -109,7 +109,7 @@ def _is_of(one: Hold | Waiter | Call, run: RunId, attempt: int) -> bool:
 def _marked(record: DeviceRecord, run: RunId, attempt: int, known: Container[RoutineId]) -> DeviceRecord:
     kept = {routine: mark for routine, mark in record.released.items() if routine != run.routine}
     strangers = [routine for routine in kept if routine not in known]
-    for routine in strangers[: max(0, len(strangers) - MOST_STRANGER_MARKS)]:
+    for routine in strangers[: max(0, len(strangers) - MAX_STRANGER_MARKS)]:
         del kept[routine]
     kept[run.routine] = ReleaseMark(run, attempt)
     return replace(record, released=kept)

@@ -296,7 +296,7 @@ class Locks:
         vigil = self._vigils.get(device, {}).get(run)
         if vigil is not None:
             settings = self._serving.settings
-            vigil.ask_ms = step.now_ms + settings.probe_after_ms + settings.most_request_resend_ms
+            vigil.ask_ms = step.now_ms + settings.probe_after_ms + settings.max_request_resend_ms
 
     def on_stale_timer(self, device: DeviceId, step: Step) -> None:
         record = self._cluster.find(device)

@@ -5,7 +5,7 @@ from comesh.core.program import DeviceProgram, Fit
 from comesh.core.stamps import Stamp
 from comesh.core.values import Value
 
-MOST_OPEN_READS = 4
+MAX_OPEN_READS = 4
 """Reads of one device whose answers are waited for; what an older one took is not measured."""
 NEVER_MS = float("inf")
 
@@ -49,7 +49,7 @@ class Sensed:
 
     def asked(self, call: int, now_ms: float) -> None:
         self.calls[call] = now_ms
-        if len(self.calls) > MOST_OPEN_READS:
+        if len(self.calls) > MAX_OPEN_READS:
             del self.calls[next(iter(self.calls))]
 
     def overtake(self) -> None:

@@ -245,7 +245,7 @@ class Election:
                     self._pull(step)
                 else:
                     replica.send_all(Claim(self.ballot), step)
-                self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
+                self._resend_ms = min(2 * self._resend_ms, replica.settings.max_update_resend_ms)
                 replica.deadlines.set("resend", self._resend_ms, step)
             case "claim" if replica.role is Role.CLAIMING:
                 self._count(step, late=True)

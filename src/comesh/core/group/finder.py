@@ -25,7 +25,7 @@ from comesh.core.work_messages import Asking, Letter, LockRequest
 RECENT_LETTERS = 16
 RECENT_MS = 2000.0
 """Letters of the last while that are sent again when a better address is learned."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 """How often one letter is sent again by itself."""
 UNANSWERED = 2
 """So many letters that ask, to one address without a word from the group, and another member is tried."""
@@ -178,7 +178,7 @@ class Finder:
 
     def _again(self, group: GroupId, step: Step) -> list[Sent]:
         recent = self._recent.pop(group, None) or ()
-        return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MOST_TRIES]
+        return [one for one in recent if step.now_ms - one.at_ms < RECENT_MS and one.tries < MAX_TRIES]
 
     def silent_with(self, nodes: Container[NodeId], program: Program) -> list[GroupId]:
         """Silent groups that one of these nodes leads or is a member of."""

@@ -46,7 +46,7 @@ from comesh.core.stamps import OPENING
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, part_for
 
-MOST_ROUNDS: Final = 10_000
+MAX_ROUNDS: Final = 10_000
 """A step that does not settle within so many rounds is a bug, not work."""
 
 
@@ -237,7 +237,7 @@ class Groups:
         if beliefs.returned:
             self.post_office.on_back(frozenset(beliefs.returned), step)
             beliefs.returned.clear()
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if self._local:
                 self.on_in_config(self.own, self._local.popleft(), step)
             elif self.post_office.inside:
@@ -248,7 +248,7 @@ class Groups:
 
     def _seal(self, step: Step) -> None:
         """Make entries of all that is staged."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if not self._settle_one(step):
                 return
         raise RuntimeError(f"{self.own}: a step does not come to rest")

@@ -32,16 +32,16 @@ BUSY_TOUCHES = 1.5
 before two touches in a row are lost. Others, and all members of an idle leader, hear it once per lease."""
 TOGETHER = 0.15
 """Of a lease: touches that are due within it are sent at once, so that one timer serves several members."""
-LEAST_TOUCH_MS = 1.0
+MIN_TOUCH_MS = 1.0
 """No touch in the instant of the one before."""
 SPREADS = 10
 """Members that are not needed for a commit hear of it at most so many times per lease."""
-MOST_IN_FLIGHT = 4
+MAX_IN_FLIGHT = 4
 """Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
 together: a busy group needs fewer messages for each entry, not more time."""
 NO_MAILS: Mapping[NodeId, list[Mail]] = {}
 NOBODY: Mapping[int, list[Mail]] = {}
-LEAST_RESEND_MS = 20.0
+MIN_RESEND_MS = 20.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
 
@@ -260,7 +260,7 @@ class Leadership:
 
     def _send_if_free(self, rank: int, step: Step) -> None:
         """Unless enough is on its way to it already."""
-        if self._sent.get(rank, 0) - self._acked.get(rank, 0) < MOST_IN_FLIGHT:
+        if self._sent.get(rank, 0) - self._acked.get(rank, 0) < MAX_IN_FLIGHT:
             self._send_news(rank, step)
 
     def _send_news(self, rank: int, step: Step, *, also_empty: bool = False) -> None:
@@ -422,7 +422,7 @@ class Leadership:
         self._was_busy = self._busy
         peers = self._replica.peers
         after_ms = min((self._until_touch_ms(rank, step) for rank in peers), default=self._replica.lease_ms)
-        self._replica.deadlines.set("touch", max(after_ms, LEAST_TOUCH_MS), step)
+        self._replica.deadlines.set("touch", max(after_ms, MIN_TOUCH_MS), step)
 
     def silent_ms(self, rank: int, step: Step) -> float:
         """For how long it has acknowledged nothing."""
@@ -462,7 +462,7 @@ class Leadership:
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
-        self._resend_ms = max(2 * self._replica.far_round_trip_ms, LEAST_RESEND_MS)
+        self._resend_ms = max(2 * self._replica.far_round_trip_ms, MIN_RESEND_MS)
         self._replica.deadlines.set("resend", self._resend_ms, step)
 
     def _resend(self, step: Step) -> None:
@@ -487,7 +487,7 @@ class Leadership:
                 update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
                 replica.send(rank, update, step)
                 self._sent[rank] = self._sent_again[rank] = ledger.number
-        self._resend_ms = min(2 * self._resend_ms, replica.settings.most_update_resend_ms)
+        self._resend_ms = min(2 * self._resend_ms, replica.settings.max_update_resend_ms)
         replica.deadlines.set("resend", self._resend_ms, step)
 
     def _was_silent(self, rank: int, step: Step) -> bool:

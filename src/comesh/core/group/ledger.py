@@ -17,7 +17,7 @@ from comesh.core.group.patches import said, whole
 from comesh.core.records import Entry, Gone, Record, SaidEntry
 
 RING_ENTRIES = 256
-MOST_BYTES = 262_144
+MAX_BYTES = 262_144
 """Who is behind by more is sent the whole state."""
 FEW_ENTRIES = 8
 """So many are sent without looking at their size: the size of a record is bounded."""
@@ -110,7 +110,7 @@ class Ledger:
         if kept is None:
             return None
         entries = tuple([one.said for one in kept])
-        return None if len(kept) > FEW_ENTRIES and len(_encode(entries)) > MOST_BYTES else entries
+        return None if len(kept) > FEW_ENTRIES and len(_encode(entries)) > MAX_BYTES else entries
 
     def _kept_since(self, number: int) -> list[_Kept] | None:
         missing = self.number - number

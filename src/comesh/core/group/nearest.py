@@ -12,7 +12,7 @@ from comesh.core.group.replica import Replica
 
 SMOOTHING = 0.25
 """How much the latest round trip counts: as much as with TCP's estimate, twice over, since few come."""
-LEAST_WAIT_MS = 10.0
+MIN_WAIT_MS = 10.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
 
@@ -23,7 +23,7 @@ class Nearest:
         self._replica = replica
         self._round_trips_ms: dict[int, float] = {}
         self.ranks: Collection[int] = ()
-        self.wait_ms = LEAST_WAIT_MS
+        self.wait_ms = MIN_WAIT_MS
         """How long the others wait for an update."""
 
     def sample(self, rank: int, round_trip_ms: float) -> None:
@@ -49,4 +49,4 @@ class Nearest:
         )
         chosen = far[: replica.quorum - 1]
         self.ranks = [rank for _, _, rank in chosen]
-        self.wait_ms = max([LEAST_WAIT_MS, *(2 * round_trip_ms for _, round_trip_ms, _ in chosen)])
+        self.wait_ms = max([MIN_WAIT_MS, *(2 * round_trip_ms for _, round_trip_ms, _ in chosen)])

@@ -13,7 +13,7 @@ import msgspec
 
 from comesh.core.records import Changed, Entry, Gone, Record, SaidEntry
 
-MOST_BYTES: Final = 4096
+MAX_BYTES: Final = 4096
 """Of the old record and the new one: longer ones are said whole. What deflate can look back to."""
 SUM_BYTES: Final = 4
 _WINDOW_BITS: Final = -12
@@ -33,7 +33,7 @@ def _patched(old: Record | None, new: Record) -> Record | Changed:
     if old is None or isinstance(new, Gone):
         return new
     base, data = _encode(old), _encode(new)
-    if len(base) > MOST_BYTES or len(data) > MOST_BYTES:
+    if len(base) > MAX_BYTES or len(data) > MAX_BYTES:
         return new
     deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY, zlib.Z_FIXED, base)
     changed = Changed(new.key, _sum(data) + deflate.compress(data) + deflate.flush())
@@ -56,7 +56,7 @@ def _mended(old: Record | None, changed: Changed) -> Record | None:
         return None
     inflate = zlib.decompressobj(_WINDOW_BITS, _encode(old))
     try:
-        data = inflate.decompress(changed.patch[SUM_BYTES:], MOST_BYTES)
+        data = inflate.decompress(changed.patch[SUM_BYTES:], MAX_BYTES)
         if not inflate.eof or _sum(data) != changed.patch[:SUM_BYTES]:
             return None
         record = _decoder.decode(data)

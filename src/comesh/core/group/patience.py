@@ -28,7 +28,7 @@ DOUBT_LEASES: Final = 1.25
 DOUBT_ROUND_TRIPS: Final = 2.0
 DOUBT: Final = Ask(NO_BALLOT)
 """Whether it leads still, of who wants nothing itself."""
-LEAST_DOUBT: Final = 0.25
+MIN_DOUBT: Final = 0.25
 """Of a lease: an answer may take as long, however near the leader is. One that stands still is not suspected
 sooner for it than a busy one is."""
 
@@ -50,9 +50,9 @@ def doubt(replica: "Replica", step: Step) -> None:
     replica.send(replica.leader, DOUBT, step)
     trip_ms = replica.host.round_trip_ms(replica.config.seats[replica.leader].node)
     leases = BUSY_LEASES if replica.leader_busy else IDLE_LEASES
-    wait_ms = max(DOUBT_ROUND_TRIPS * trip_ms, LEAST_DOUBT * replica.lease_ms)
-    most_ms = (leases - DOUBT_LEASES) * replica.lease_ms
-    replica.deadlines.set("suspicion", min(wait_ms, most_ms), step)
+    wait_ms = max(DOUBT_ROUND_TRIPS * trip_ms, MIN_DOUBT * replica.lease_ms)
+    max_ms = (leases - DOUBT_LEASES) * replica.lease_ms
+    replica.deadlines.set("suspicion", min(wait_ms, max_ms), step)
 
 
 def lost_members(replica: "Replica", leadership: "Leadership", step: Step) -> list[NodeId]:
@@ -80,9 +80,9 @@ def lack_sync(replica: "Replica", leadership: "Leadership", step: Step) -> list[
     Of a first leader Start tells."""
     if leadership.ballot == OPENING:
         return []
-    most_ms = SILENT_LEASES * replica.lease_ms
+    max_ms = SILENT_LEASES * replica.lease_ms
     return [
         rank
         for rank in replica.peers
-        if not leadership.was_heard(rank) and leadership.silent_ms(rank, step) <= most_ms
+        if not leadership.was_heard(rank) and leadership.silent_ms(rank, step) <= max_ms
     ]

@@ -50,7 +50,7 @@ HEARD_RESENDS: Final = 2.0
 """A word of a group ends a silence of so many request_resend_ms: what takes its time is answered when it is
 first asked again."""
 REQUEST_LIFE_MS: Final = 60_000.0
-MOST_REQUESTS: Final = 256
+MAX_REQUESTS: Final = 256
 DOCUMENT_MS: Final = 1000.0
 """Between two questions for a document that is known to exist."""
 
@@ -279,8 +279,8 @@ class Post:
         self, request: str, group: GroupId, body: Fire | Apply | Order, step: Step, version: int = 0
     ) -> None:
         groups = self._groups
-        if len(self._requests) >= MOST_REQUESTS:
-            step.observe(Answered(request, None, None, f"{MOST_REQUESTS} requests wait already"))
+        if len(self._requests) >= MAX_REQUESTS:
+            step.observe(Answered(request, None, None, f"{MAX_REQUESTS} requests wait already"))
             return
         # Else by the oldest version: a person's request must not be told to come later.
         letter = Letter(group, None, None, version, body)
@@ -310,8 +310,8 @@ class Post:
             why = f"no answer within {REQUEST_LIFE_MS / 1000:.0f} s: its group has no leader that is reached"
             step.observe(Answered(request.request, None, None, why))
             return
-        most_ms = self._groups.versions.newest.settings.most_request_resend_ms
-        request.wait_ms = min(2 * request.wait_ms, most_ms)
+        max_ms = self._groups.versions.newest.settings.max_request_resend_ms
+        request.wait_ms = min(2 * request.wait_ms, max_ms)
         self._repeat(request, step)
 
     def _repeat(self, request: _Request, step: Step) -> None:

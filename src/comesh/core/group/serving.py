@@ -29,7 +29,7 @@ from comesh.core.stamps import Ballot, Era, Fence, Stamp
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, Work
 
-LEAST_TIMER_MS = 1.0
+MIN_TIMER_MS = 1.0
 """No timer fires in the instant that it is set: what is due by a rounding error would never be."""
 
 Then = Callable[[Step], None]
@@ -244,7 +244,7 @@ class Serving:
         """A timer of a part; it ends with this leadership."""
         timer = Timer(part, what, of, self.group)
         self._timers[timer] = None
-        step.set_timer(timer, max(after_ms, LEAST_TIMER_MS))
+        step.set_timer(timer, max(after_ms, MIN_TIMER_MS))
 
     def cancel_timer(self, part: str, what: str, of: str | int, step: Step) -> None:
         timer = Timer(part, what, of, self.group)

@@ -1,7 +1,7 @@
 """Who is there: Medley, a SWIM in which near nodes are probed more often (docs/membership.md).
 
 Read in this order: settings (every knob with its formula), roster (the nodes of a deployment and how near
-they are), table (what one node believes of each), bag (whom to probe next), suspicion, health,
+they are), table (what one node believes of each), schedule (whom to probe next), suspicion, health,
 round_trips, rumours (what rides on messages), notices (opaque payloads), medley (joins them).
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from comesh.core.ids import NodeId
 
-MOST_FORMER = 4096
+MAX_FORMER = 4096
 """Beyond it those that left first are forgotten."""
 
 
@@ -28,7 +28,7 @@ class Former:
             self._since_ms.pop(node, None)
         for node in gone:
             self._since_ms[node] = now_ms
-        while len(self._since_ms) > MOST_FORMER:
+        while len(self._since_ms) > MAX_FORMER:
             del self._since_ms[next(iter(self._since_ms))]
 
     def is_expected(self, node: NodeId, now_ms: float) -> bool:

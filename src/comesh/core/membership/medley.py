@@ -49,7 +49,7 @@ RIVAL = Timer("membership", "rival")
 LEAVE = Timer("membership", "leave")
 
 JOIN_PARTNERS = 5
-MOST_JOIN_PERIODS = 30
+MAX_JOIN_PERIODS = 30
 """Between tries to join: one period, doubling up to this."""
 RIVAL_PERIODS = 8
 """How long a node listens for further witnesses of another process of its name: time for several answers."""
@@ -60,11 +60,11 @@ LEAVE_ROUNDS = 5
 FORMER_EXCHANGES = 10
 """Comparisons of tables until nobody should speak any more of who left the deployment."""
 
-MOST_TAKEN = 4096
+MAX_TAKEN = 4096
 """Rumours of each kind that are taken from one message; honest ones carry far fewer."""
 LONG_AGO_MS = 3_600_000.0
 """What is longer ago than this is told as this, and witnesses nothing."""
-MOST_COUNT = 1 << 62
+MAX_COUNT = 1 << 62
 """No honest boot or refutation comes near it; a claim above it would leave the wire's range."""
 
 _WORD = (1 << 64) - 1
@@ -302,7 +302,7 @@ class Medley:
 
     def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
         strangers = 0
-        for update in rumours.members[:MOST_TAKEN]:
+        for update in rumours.members[:MAX_TAKEN]:
             number = self._roster.index.get(update.node)
             if number is None:
                 strangers += not self._former.is_expected(update.node, step.now_ms)
@@ -313,7 +313,7 @@ class Medley:
         if strangers:
             why = f"{strangers} rumours about nodes that are not of this deployment version"
             step.observe(Refused(sender, why))
-        for notice in rumours.notices[:MOST_TAKEN]:
+        for notice in rumours.notices[:MAX_TAKEN]:
             self.beliefs.learn_notice(notice, sender, step)
 
     def _tell(self, node: NodeId, update: MemberUpdate, step: Step) -> None:
@@ -346,10 +346,10 @@ class Medley:
 
     def _partners(self, count: int) -> list[int]:
         """Living nodes to talk to: near ones, and one from anywhere so that news crosses the mesh."""
-        chosen = self.prober.bag.some(count - 1, self.beliefs.table, but=self._number)
+        chosen = self.prober.schedule.some(count - 1, self.beliefs.table, but=self._number)
         others = [
             number
-            for number in self.prober.bag.anyone(min(count, 2), self.beliefs.table)
+            for number in self.prober.schedule.anyone(min(count, 2), self.beliefs.table)
             if number != self._number and number not in chosen
         ]
         return chosen + others[:1]
@@ -425,7 +425,7 @@ class Medley:
                 Exchange(self._digest, False, self.beliefs.table.digest),
             )
         step.set_timer(JOIN, self._join_periods * self.settings.period_ms)
-        self._join_periods = min(2 * self._join_periods, MOST_JOIN_PERIODS)
+        self._join_periods = min(2 * self._join_periods, MAX_JOIN_PERIODS)
 
     def _become_joined(self, step: Step) -> None:
         if not self._joined:
@@ -437,7 +437,7 @@ class Medley:
         """Somebody says something about this node."""
         if self._leaving:
             return
-        if max(rumour.incarnation.boot, rumour.incarnation.refutation) > MOST_COUNT:
+        if max(rumour.incarnation.boot, rumour.incarnation.refutation) > MAX_COUNT:
             step.observe(Refused(self._own, "a rumour about this node at an incarnation out of all measure"))
             return
         if rumour.incarnation.life <= self.incarnation.life:

@@ -16,10 +16,10 @@ from comesh.core.selection.hashing import id_hash
 QUIET = "~"
 """A key that begins so can wait: its notice rides on messages that are sent anyway, and is never gossiped by
 itself. What can be asked for, such as who leads a group, is like that."""
-MOST_NOTICES = 65_536
-MOST_VERSION = (1 << 63) - 1
-MOST_VALUE_BYTES = 1024
-MOST_KEY_CHARACTERS = 128
+MAX_NOTICES = 65_536
+MAX_VERSION = (1 << 63) - 1
+MAX_VALUE_BYTES = 1024
+MAX_KEY_CHARACTERS = 128
 
 _WORD = (1 << 64) - 1
 
@@ -51,14 +51,14 @@ class Board:
 
     def why_not(self, notice: Notice) -> str | None:
         """What is wrong with a notice, or None."""
-        if not 0 <= notice.version <= MOST_VERSION:
-            return f"notice {notice.key!r} has version {notice.version}, not one from 0 to {MOST_VERSION}"
-        if len(notice.key) > MOST_KEY_CHARACTERS:
-            return f"a notice's key has {len(notice.key)} characters, more than {MOST_KEY_CHARACTERS}"
-        if len(notice.value) > MOST_VALUE_BYTES:
-            return f"notice {notice.key!r} has {len(notice.value)} bytes, more than {MOST_VALUE_BYTES}"
-        if notice.key not in self._notices and len(self._notices) >= MOST_NOTICES:
-            return f"there are {MOST_NOTICES} notices already"
+        if not 0 <= notice.version <= MAX_VERSION:
+            return f"notice {notice.key!r} has version {notice.version}, not one from 0 to {MAX_VERSION}"
+        if len(notice.key) > MAX_KEY_CHARACTERS:
+            return f"a notice's key has {len(notice.key)} characters, more than {MAX_KEY_CHARACTERS}"
+        if len(notice.value) > MAX_VALUE_BYTES:
+            return f"notice {notice.key!r} has {len(notice.value)} bytes, more than {MAX_VALUE_BYTES}"
+        if notice.key not in self._notices and len(self._notices) >= MAX_NOTICES:
+            return f"there are {MAX_NOTICES} notices already"
         return None
 
     def put(self, notice: Notice) -> None:

@@ -13,18 +13,18 @@ import msgspec
 from comesh.core.draws import Draws
 from comesh.core.events import Timer
 from comesh.core.ids import Incarnation, NodeId
-from comesh.core.membership.bag import Bag
 from comesh.core.membership.beliefs import Beliefs
 from comesh.core.membership.health import Health
+from comesh.core.membership.probe_schedule import ProbeSchedule
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.round_trips import RoundTrips
 from comesh.core.membership.settings import MembershipSettings
 from comesh.core.messages import Ack, Gossip, MemberState, MemberUpdate, Nack, Ping, PingRequest
 from comesh.core.step import Step
 
-MOST_PROBES = 1024
+MAX_PROBES = 1024
 """Probes under way at once, those for others included; further requests are not taken on."""
-MOST_SAME_POWER = 8
+MAX_SAME_POWER = 8
 """Nodes of a suspect's power domain that are tried along with it."""
 CONFIRMERS_EACH_WAY = 2
 """Ring neighbours on each side of a suspect that look for themselves."""
@@ -53,9 +53,9 @@ class Prober:
         "_probes",
         "_roster",
         "_settings",
-        "bag",
         "health",
         "round_trips",
+        "schedule",
     )
 
     def __init__(
@@ -68,7 +68,7 @@ class Prober:
         self._number = draws.below(1 << 32)
         """Of the last probe; drawn at the start, so that answers to an earlier life fit none."""
         self._probes: dict[int, Probe] = {}
-        self.bag = Bag(roster, roster.index[own], settings, draws)
+        self.schedule = ProbeSchedule(roster, roster.index[own], settings, draws)
         self.health = Health()
         self.round_trips = RoundTrips(len(roster))
 
@@ -84,12 +84,12 @@ class Prober:
             probe.target = target
             helpers = (numbers[helper] for helper in probe.helpers)
             probe.helpers = tuple(helper for helper in helpers if helper is not None)
-        self.bag = self.bag.renumbered(roster, roster.index[self._own], self._settings)
+        self.schedule = self.schedule.renumbered(roster, roster.index[self._own], self._settings)
         self.round_trips = self.round_trips.renumbered(numbers, len(roster))
         self._roster = roster
 
     def on_period(self, incarnation: Incarnation, step: Step) -> None:
-        target = self.bag.next_target(self._beliefs.table)
+        target = self.schedule.next_target(self._beliefs.table)
         if target is not None:
             self.probe(target, incarnation, step)
         step.set_timer(PERIOD, self._settings.period_ms)
@@ -97,7 +97,7 @@ class Prober:
     def probe(self, target: int, incarnation: Incarnation, step: Step) -> None:
         """Ask a member whether it is there."""
         wait_ms = self.round_trips.timeout_ms(
-            target, self._settings.least_timeout_ms, self._settings.most_timeout_ms
+            target, self._settings.min_timeout_ms, self._settings.max_timeout_ms
         )
         self._ping(Probe(target, step.now_ms, self.health.stretch(wait_ms)), incarnation, step)
 
@@ -108,7 +108,7 @@ class Prober:
             step.send(asker, incarnation, Ack(request.number, rumours, self._own, incarnation))
             return
         target = self._roster.index.get(request.target)
-        if target is None or len(self._probes) >= MOST_PROBES:
+        if target is None or len(self._probes) >= MAX_PROBES:
             step.send(asker, incarnation, Nack(request.number))
             return
         wait_ms = min(request.wait_ms, self._settings.period_ms)
@@ -180,7 +180,7 @@ class Prober:
             number, self._beliefs.queue.take(self._beliefs.sends, self._beliefs.warning(probe.target))
         )
         step.send(target, incarnation, again)
-        helpers = self.bag.helpers(self._settings.relays, self._beliefs.table, target=probe.target)
+        helpers = self.schedule.helpers(self._settings.relays, self._beliefs.table, target=probe.target)
         probe.helpers = tuple(helpers)
         for helper in helpers:
             rumours = self._beliefs.queue.take(self._beliefs.sends)
@@ -200,7 +200,7 @@ class Prober:
             return
         if not self._settings.spatial:
             return
-        for number in self._roster.same_power(target, MOST_SAME_POWER):
+        for number in self._roster.same_power(target, MAX_SAME_POWER):
             if table.state(number) == MemberState.ALIVE and number != self._roster.index[self._own]:
                 self.probe(number, incarnation, step)
         for number in self._confirmers(target):

@@ -18,7 +18,7 @@ from comesh.core.plan import Place, PlannedNode
 from comesh.core.selection.hashing import id_hash
 
 _AXIS_BITS = 21
-MOST_NODES = 65_535
+MAX_NODES = 65_535
 """Node numbers fit two bytes in every table."""
 
 
@@ -26,8 +26,8 @@ class Roster:
     __slots__ = ("_places_mm", "domains", "hashes", "ids", "index", "nodes", "ring", "ring_position")
 
     def __init__(self, nodes: Sequence[PlannedNode]) -> None:
-        if len(nodes) > MOST_NODES:
-            raise ValueError(f"a deployment has at most {MOST_NODES} nodes, not {len(nodes)}")
+        if len(nodes) > MAX_NODES:
+            raise ValueError(f"a deployment has at most {MAX_NODES} nodes, not {len(nodes)}")
         ordered = sorted(nodes, key=lambda node: node.id)
         self.nodes: tuple[PlannedNode, ...] = tuple(ordered)
         self.ids: tuple[NodeId, ...] = tuple(node.id for node in ordered)

@@ -37,9 +37,9 @@ class RoundTrips:
         """None: never measured."""
         return self._smoothed_ms[number] or None
 
-    def timeout_ms(self, number: int, least_ms: float, most_ms: float) -> float:
+    def timeout_ms(self, number: int, min_ms: float, max_ms: float) -> float:
         """srtt + 4 deviations within bounds; the upper bound while unknown."""
         smoothed = self._smoothed_ms[number]
         if not smoothed:
-            return most_ms
-        return min(most_ms, max(least_ms, smoothed + 4 * self._deviation_ms[number]))
+            return max_ms
+        return min(max_ms, max(min_ms, smoothed + 4 * self._deviation_ms[number]))

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 from comesh.core.messages import MemberUpdate, Notice, Rumours
 
-MOST_MEMBERS_PER_MESSAGE = 8
-MOST_NOTICES_PER_MESSAGE = 4
-MOST_WAITING = 8192
+MAX_MEMBERS_PER_MESSAGE = 8
+MAX_NOTICES_PER_MESSAGE = 4
+MAX_WAITING = 8192
 """Of each kind. Beyond it news is not queued, and the exchange of tables has to bring it."""
 
 NO_RUMOURS = Rumours()
@@ -38,7 +38,7 @@ class Waiting(Generic[_Item]):
         row = self._row_of.get(subject)
         if row is not None:
             del self._rows[row][subject]
-        elif len(self._row_of) >= MOST_WAITING:
+        elif len(self._row_of) >= MAX_WAITING:
             return
         if not self._rows:
             self._rows.append({})
@@ -105,12 +105,12 @@ class RumourQueue:
         """What the next message carries; `first` is what its receiver must hear in any case."""
         if first is None and not self and not self.quiet:
             return NO_RUMOURS
-        members = self.members.take(MOST_MEMBERS_PER_MESSAGE, sends)
+        members = self.members.take(MAX_MEMBERS_PER_MESSAGE, sends)
         if first is not None and first not in members:
             members = (first, *members)
-        notices = self.notices.take(MOST_NOTICES_PER_MESSAGE, sends)
-        if len(notices) < MOST_NOTICES_PER_MESSAGE:
-            notices += self.quiet.take(MOST_NOTICES_PER_MESSAGE - len(notices), sends)
+        notices = self.notices.take(MAX_NOTICES_PER_MESSAGE, sends)
+        if len(notices) < MAX_NOTICES_PER_MESSAGE:
+            notices += self.quiet.take(MAX_NOTICES_PER_MESSAGE - len(notices), sends)
         return Rumours(members, notices)
 
     def __bool__(self) -> bool:

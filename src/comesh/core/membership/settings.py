@@ -43,12 +43,12 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.period_ms / 10
 
     @property
-    def least_timeout_ms(self) -> float:
+    def min_timeout_ms(self) -> float:
         """No probe gives up sooner, however near the target: a tenth of a period."""
         return self.period_ms / 10
 
     @property
-    def most_timeout_ms(self) -> float:
+    def max_timeout_ms(self) -> float:
         """Nor later; used too while a peer's round trip is unknown: half of a period."""
         return self.period_ms / 2
 

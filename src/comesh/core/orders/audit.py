@@ -12,9 +12,9 @@ from comesh.core.records import AuditRecord
 from comesh.core.stamps import RunId
 
 SLOTS: Final = 64
-MOST_WHAT: Final = 200
+MAX_WHAT: Final = 200
 """Characters of what was done."""
-MOST_BY: Final = 80
+MAX_BY: Final = 80
 
 
 def remembered(serving: Serving, request: str) -> AuditRecord | None:
@@ -26,5 +26,5 @@ def remember(
     serving: Serving, at_ms: float, by: str, what: str, *, request: str, run: RunId | None = None
 ) -> None:
     number = 1 + max((one.number for one in serving.all(AuditRecord)), default=0)
-    entry = AuditRecord(number % SLOTS, number, at_ms, by[:MOST_BY], what[:MOST_WHAT], request, run)
+    entry = AuditRecord(number % SLOTS, number, at_ms, by[:MAX_BY], what[:MAX_WHAT], request, run)
     serving.put(entry)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.orders.audit import MOST_WHAT, remember, remembered
+from comesh.core.orders.audit import MAX_WHAT, remember, remembered
 from comesh.core.orders.standing import ALL, longest_command_ms, maintained, standing
 from comesh.core.records import Kind, Standing, standing_key
 from comesh.core.stamps import RunId
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from comesh.core.devices.part import Devices
     from comesh.core.routines.part import Routines
 
-MOST_NAMED: Final = 100
+MAX_NAMED: Final = 100
 """Characters of a run that somebody named."""
 USED: Final = "the request id was used for another order; take another one. It was"
 PAUSED: Final = "paused"
@@ -95,7 +95,7 @@ class Orders:
         run, why_not = (None, "") if known is None else (known.run, "")
         if known is None:
             run, why_not = self._carry_out(order, step)
-        elif known.what != _words(order)[:MOST_WHAT]:
+        elif known.what != _words(order)[:MAX_WHAT]:
             run, why_not = None, f"{USED}: {known.what}, by {known.by}"
         if why_not:
             self._serving.prove()
@@ -178,7 +178,7 @@ class Orders:
         if self._devices is None or holder is None:
             return f"nobody holds {wish.device}"
         if wish.run is not None and wish.run != str(holder):
-            return f"{wish.device} is held by {holder}, and not by {wish.run[:MOST_NAMED]}"
+            return f"{wish.device} is held by {holder}, and not by {wish.run[:MAX_NAMED]}"
         self._serving.put(Standing(Kind.BREAKING, wish.device, order.by, step.wall_ms, holder))
         self._devices.break_lock(wish.device, step)
         return ""
@@ -186,9 +186,9 @@ class Orders:
     def _set(self, wish: SetDevice, order: Order, step: Step) -> tuple[RunId | None, str]:
         if self._devices is None or self._routines is None or not self._devices.has(wish.device):
             return None, f"{self._serving.group} has no device {wish.device}"
-        most_ms = longest_command_ms(self._serving.program, wish.device)
-        if not 0 < wish.timeout_ms <= most_ms:
-            return None, f"a command by hand to {wish.device} may take {most_ms / 1000:g} s at most"
+        max_ms = longest_command_ms(self._serving.program, wish.device)
+        if not 0 < wish.timeout_ms <= max_ms:
+            return None, f"a command by hand to {wish.device} may take {max_ms / 1000:g} s at most"
         return self._routines.command_by_hand(wish, order.by, step)
 
     # -- nothing else concerns it ------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from comesh.core.work_messages import (
     Wound,
 )
 
-MOST_OVERTAKEN = 8
+MAX_OVERTAKEN = 8
 """How often in a row a run may find its attempts behind what its devices have released. Only an outage makes
 that happen, and it loses a few attempts at most; beyond, a later run is what they released."""
 
@@ -118,7 +118,7 @@ class Answers:
         before, times = self._overtaken.get(run.run.routine, (run.run, 0))
         times = times + 1 if before == run.run else 1
         self._overtaken[run.run.routine] = (run.run, times)
-        if times > MOST_OVERTAKEN:
+        if times > MAX_OVERTAKEN:
             self._runs.fail(run, step, f"outage: {device} has released a later run")
         else:
             self._runs.give_back(run, step, f"{device} has released this attempt")

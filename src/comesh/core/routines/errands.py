@@ -75,8 +75,8 @@ class Errands:
         self._timers.pop(owner, None)
         for known in self._open.get(owner, {}).values():
             if known.due_ms <= step.now_ms:
-                most_ms = self._serving.settings.most_request_resend_ms
-                self._repeat(owner, known, min(2.0 * known.interval_ms, most_ms), step)
+                max_ms = self._serving.settings.max_request_resend_ms
+                self._repeat(owner, known, min(2.0 * known.interval_ms, max_ms), step)
         self._set_timer(owner, step)
 
     def on_reached(self, group: GroupId, step: Step) -> None:

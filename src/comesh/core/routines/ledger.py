@@ -7,7 +7,7 @@ from comesh.core.program import RoutineProgram
 from comesh.core.records import RoutineRecord, RunRecord, routine_key, run_key
 from comesh.core.stamps import RunId
 
-MOST_DETAIL = 300
+MAX_DETAIL = 300
 """Characters of one line of a trace."""
 
 
@@ -28,4 +28,4 @@ def new_run(serving: Serving, routine: RoutineProgram) -> RunId:
 
 
 def trace(serving: Serving, run: RunId, what: str, detail: str = "") -> None:
-    serving.tell(RunTraced(run, what, detail if len(detail) <= MOST_DETAIL else detail[:MOST_DETAIL] + "..."))
+    serving.tell(RunTraced(run, what, detail if len(detail) <= MAX_DETAIL else detail[:MAX_DETAIL] + "..."))

@@ -5,7 +5,7 @@
 Rules:
 - every change is staged in the run's record first; what is said follows from the record alone (`_wanted`),
   and waits for the commit by itself. A new leader takes a run up by looking at its record;
-- one run of a routine is live at a time; further firings wait, committed, MOST_WAITING at most;
+- one run of a routine is live at a time; further firings wait, committed, MAX_WAITING at most;
 - an attempt is given back as a whole: the next number is staged together with what is to be released;
 - a leader that finds a run EXECUTING fences its devices before it commands them, so that nothing of the
   leader before can come between;
@@ -50,10 +50,10 @@ from comesh.core.routines.locks import (
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
-from comesh.core.strategies import MOST_REST_MS, Strategy, StrategyName, doubling_rest, strategy_of
+from comesh.core.strategies import MAX_REST_MS, Strategy, StrategyName, doubling_rest, strategy_of
 from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release, SetDevice
 
-MOST_WAITING = 8
+MAX_WAITING = 8
 """Firings of one routine that wait for its live run to end."""
 REST = "rest"
 
@@ -76,8 +76,8 @@ class Runs:
         record = routine_record(self.serving, routine)
         run = new_run(self.serving, routine)
         live = live_run(self.serving, routine.id)
-        if live is not None and len(record.waiting) >= MOST_WAITING:
-            trace(self.serving, run, "dropped", f"{why}; {MOST_WAITING} firings wait already")
+        if live is not None and len(record.waiting) >= MAX_WAITING:
+            trace(self.serving, run, "dropped", f"{why}; {MAX_WAITING} firings wait already")
             return None
         firing = Firing(run, step.wall_ms, why)
         waiting = record.waiting if live is None else (*record.waiting, firing)
@@ -266,7 +266,7 @@ class Runs:
     def _rest(self, run: RunRecord, step: Step) -> None:
         given_back, round_trip_ms = run.attempt - 1, self.serving.settings.usual_round_trip_ms
         rest = strategy_of(run.strategy).manner(given_back).rest or doubling_rest
-        mean_ms = min(max(rest(given_back, round_trip_ms), round_trip_ms), MOST_REST_MS)
+        mean_ms = min(max(rest(given_back, round_trip_ms), round_trip_ms), MAX_REST_MS)
         self._resting[run.run.routine] = run.run
         rest_ms = mean_ms * self.serving.draws.between(0.5, 1.5)
         self.serving.set_timer(PART, REST, run.run.routine, rest_ms, step)

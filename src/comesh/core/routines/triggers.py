@@ -27,7 +27,7 @@ from comesh.core.records import RoutineRecord
 from comesh.core.routines.errands import PART, Errands
 from comesh.core.routines.ledger import new_run, routine_record, trace
 from comesh.core.routines.readings import Readings
-from comesh.core.routines.runs import MOST_WAITING, Runs
+from comesh.core.routines.runs import MAX_WAITING, Runs
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.values import Value
@@ -40,9 +40,9 @@ TIMES = frozenset({"now", "sun"})
 """What clauses name that is no device."""
 MISSED_MS = 3_600_000.0
 """An instant that was missed is made up for within an hour; later it would only surprise."""
-MOST_SLEEP_MS = 600_000.0
+MAX_SLEEP_MS = 600_000.0
 """A schedule looks at the wall clock at least this often, for it may be set."""
-MOST_REQUESTS = 64
+MAX_REQUESTS = 64
 """Firings by hand whose request ids are remembered."""
 
 
@@ -182,7 +182,7 @@ class Triggers:
             self._serving.put(replace(record, instant_ms=latest_ms))
             self._fire(routine, f"scheduled for {latest_ms:.0f}", step)
         if next_ms is not None:
-            sleep_ms = min(next_ms - step.wall_ms, MOST_SLEEP_MS)
+            sleep_ms = min(next_ms - step.wall_ms, MAX_SLEEP_MS)
             self._serving.set_timer(PART, SCHEDULE, routine.id, sleep_ms, step)
 
     # -- events and people -------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Triggers:
             why_not = f"paused by {order.by}"
         elif run is None:
             run = self._fire_by_hand(routine, body, step)
-            why_not = "" if run is not None else f"{MOST_WAITING} firings wait already"
+            why_not = "" if run is not None else f"{MAX_WAITING} firings wait already"
         if why_not:
             self._serving.prove()
         self._serving.answer(letter, sender, Ordered(body.request, run, why_not))
@@ -233,7 +233,7 @@ class Triggers:
         run = self._runs.fire(routine, f"by hand, {body.by or body.request}", step)
         if run is not None:
             record = routine_record(self._serving, routine)
-            requests = (*record.requests, (body.request, run))[-MOST_REQUESTS:]
+            requests = (*record.requests, (body.request, run))[-MAX_REQUESTS:]
             self._serving.put(replace(record, requests=requests))
             if body.by:
                 remember(

@@ -39,16 +39,16 @@ def survive_one(nodes: int) -> str:
 def times_fit(draft: Draft) -> Iterator[Complaint]:
     settings = draft.settings
     shown = show_duration
-    for key, value_ms, least_ms in (
+    for key, value_ms, min_ms in (
         ("lease", settings.lease_ms, MIN_LEASE_MS),
         ("monitoring", settings.monitoring_ms, MIN_PERIOD_MS),
         ("membership_period", settings.membership_period_ms, MIN_PERIOD_MS),
         ("command_timeout", settings.command_timeout_ms, MIN_PERIOD_MS),
         ("hop", settings.hop_ms, 1),
     ):
-        if value_ms < least_ms:
+        if value_ms < min_ms:
             yield complain(
-                "settings", key, what=f"{shown(value_ms)} is too short", fix=f"at least {shown(least_ms)}"
+                "settings", key, what=f"{shown(value_ms)} is too short", fix=f"at least {shown(min_ms)}"
             )
     if not draft.sound("settings", "epoch"):
         return

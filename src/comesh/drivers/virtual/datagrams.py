@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-MOST_AT_ONCE: Final = 64
+MAX_AT_ONCE: Final = 64
 """Datagrams read in one turn of the loop; others have a turn then."""
-MOST_JOINED_BYTES: Final = 1200
+MAX_JOINED_BYTES: Final = 1200
 """Of parts that share a datagram; a longer part goes alone."""
 _LARGEST: Final = 65_535
 
@@ -65,7 +65,7 @@ class Datagrams:
         if not self._parts:
             if self._soon is None:
                 self._soon = self._loop.call_soon(self.flush)
-        elif self._bytes + len(part) > MOST_JOINED_BYTES:
+        elif self._bytes + len(part) > MAX_JOINED_BYTES:
             self._send_all()
         self._parts.setdefault(to, []).append(part)
         self._bytes += len(part)
@@ -101,7 +101,7 @@ class Datagrams:
         self.flush()
 
     def _read_all(self) -> None:
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(MAX_AT_ONCE):
             if self._socket.fileno() < 0:
                 return  # whoever received the last one closed it
             try:

@@ -9,7 +9,7 @@ from comesh.core.ids import DurationMs
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import DeviceSpec
 
-MOST_MS: Final = 86_400_000.0
+MAX_MS: Final = 86_400_000.0
 """A day: as slow or late as a device can be."""
 USUAL_MS: Final = 1000.0
 """How slow or late it is, if nobody says."""
@@ -37,8 +37,8 @@ FINE: Final = Fault()
 
 def fault_of(be: str, ms: float, spec: DeviceSpec) -> Fault:
     """What one word means for a device. ms: how slow or late; 0: USUAL_MS. ValueError: no such word."""
-    if not (math.isfinite(ms) and 0 <= ms <= MOST_MS):
-        raise ValueError(f"{ms:g} ms: expected 0 to {MOST_MS:.0f}")
+    if not (math.isfinite(ms) and 0 <= ms <= MAX_MS):
+        raise ValueError(f"{ms:g} ms: expected 0 to {MAX_MS:.0f}")
     match be:
         case "well":
             return FINE

@@ -33,7 +33,7 @@ from comesh.drivers.virtual.wire import (
 
 SENT: Final = "bytes to devices"
 RECEIVED: Final = "bytes from devices"
-MOST_OPEN: Final = 4096
+MAX_OPEN: Final = 4096
 """Requests of one process that wait for an answer; further ones are refused."""
 
 
@@ -118,8 +118,8 @@ class Link:
         """Ask, and be called back once; False: the socket is not open."""
         if self._datagrams is None:
             return False
-        if len(self._waiting) >= MOST_OPEN:
-            answered(LinkError(f"{MOST_OPEN} requests wait for {self.address} already"))
+        if len(self._waiting) >= MAX_OPEN:
+            answered(LinkError(f"{MAX_OPEN} requests wait for {self.address} already"))
             return True
         number = self.next_number() if number is None else number
         is_read = not (isinstance(body, Ask) and body.request.command is not None)

@@ -26,7 +26,7 @@ from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.streams import stream
 from comesh.core.values import Value
-from comesh.drivers.ages import MOST_PAUSE_MS
+from comesh.drivers.ages import MAX_PAUSE_MS
 from comesh.drivers.interface import Readings, Report
 from comesh.drivers.virtual.devices import Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevices
 from comesh.drivers.virtual.faults import FINE, Fault
@@ -35,7 +35,7 @@ from comesh.drivers.virtual.sources import Constant
 REPEAT_MS: Final = 1000.0
 LOOK_MS: Final = 200.0
 """How often one that pushes looks whether its sources changed."""
-MOST_WAITING: Final = 256
+MAX_WAITING: Final = 256
 """Requests that a device works on; further ones it does not hear, and counts."""
 
 Answer = Callable[[Reply], None]
@@ -152,7 +152,7 @@ class LivingDevice:
         if wait_ms <= 0:
             then()
             return
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self.counters["dropped: too many requests at once"] += 1
             return
         self._number += 1
@@ -161,7 +161,7 @@ class LivingDevice:
 
         def due() -> None:
             del self._waiting[number]
-            if self._clock() - due_ms > MOST_PAUSE_MS:
+            if self._clock() - due_ms > MAX_PAUSE_MS:
                 self.counters["dropped: the process was stopped"] += 1
             else:
                 then()

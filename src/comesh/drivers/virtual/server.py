@@ -21,7 +21,7 @@ from comesh.drivers.virtual.devices import Acted, Pressed, Reply
 from comesh.drivers.virtual.living import LivingDevice, Record
 from comesh.drivers.virtual.options import pushes, spec_of
 from comesh.drivers.virtual.wire import (
-    MOST_BYTES,
+    MAX_BYTES,
     Acknowledge,
     Answer,
     Ask,
@@ -165,7 +165,7 @@ class DevicesServer:
         self._send(data, addr)
 
     def _send(self, data: bytes, addr: Address) -> None:
-        if len(data) > MOST_BYTES:
+        if len(data) > MAX_BYTES:
             self.counters["dropped: too long to send"] += 1
         elif self._datagrams is not None:
             self._datagrams.add(data, addr)
@@ -249,7 +249,7 @@ class DevicesServer:
                 max(begin, end),
                 self._logged,
             )
-            if entries == 1 or len(encode(Back(0, 0, page, self._life, 0.0))) <= MOST_BYTES:
+            if entries == 1 or len(encode(Back(0, 0, page, self._life, 0.0))) <= MAX_BYTES:
                 return page
             entries //= 2
 

@@ -21,7 +21,7 @@ from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
 from comesh.drivers.virtual.faults import Fault
 
 VERSION: Final = 1
-MOST_BYTES: Final = 60_000
+MAX_BYTES: Final = 60_000
 """Of one part of a datagram; what is longer is not sent."""
 
 Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]

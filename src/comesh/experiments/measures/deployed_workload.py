@@ -30,7 +30,7 @@ COMMANDS: Final = ((1, 0.15), (2, 0.19), (3, 0.12), (4, 0.54))
 NEGATED, NUMERIC, CHANGED = 0.1, 0.3, 0.5
 """The shares of leaves, of devices and of new readings that are so."""
 LONGEST_COMMAND_S: Final = 9
-MOST_DISCRETE: Final = 6
+MAX_DISCRETE: Final = 6
 """Discrete readings go from 0 up to 1 to 6."""
 NUMERIC_RANGE: Final = (0, 100)
 COMPARED_RANGE: Final = (1, 99)
@@ -151,7 +151,7 @@ def _kinds(seed: int) -> dict[DeviceId, int | None]:
     draws = stream(seed, "paper devices")
     numeric = draws.sample(range(PLACES), round(PLACES * NUMERIC))
     return {
-        device_at(number): None if number in numeric else 1 + draws.below(MOST_DISCRETE)
+        device_at(number): None if number in numeric else 1 + draws.below(MAX_DISCRETE)
         for number in range(PLACES)
     }
 

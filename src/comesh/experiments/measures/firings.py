@@ -59,7 +59,7 @@ FIRST_MS = 15_000.0
 """Before it, also, nodes that are down from the start are found dead."""
 SOME_NODES = 40
 """Of which distances are taken."""
-MOST_CHURN = 0.4
+MAX_CHURN = 0.4
 """Of the nodes: the devices at their places are not touched by routines, whether they churn or not."""
 
 
@@ -163,7 +163,7 @@ def measure(
         seed=seed,
         strategies=(strategy,),
         timing=timing,
-        among=spared(topology, MOST_CHURN, seed) if spare else None,
+        among=spared(topology, MAX_CHURN, seed) if spare else None,
     )
     churning = drawn(sorted(topology.nodes), churn, seed)
     program = without_first(work.program, churning.join)

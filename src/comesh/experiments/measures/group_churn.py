@@ -39,7 +39,7 @@ APART_LEASES = 5.0
 before, most probably, it lacks one more."""
 SETTLE_S = 12.0
 """Then a group has replaced who is gone."""
-MOST_CHURN = 0.8
+MAX_CHURN = 0.8
 """What churn of this share could take away no routine touches."""
 
 
@@ -77,7 +77,7 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
     begins_s = WARM_S + apart_s * len(churn.join) + SETTLE_S
     lasts_s = epochs * setup.epoch_s
     fired_s = FIRED_EVERY_S * math.ceil((begins_s + lasts_s) / FIRED_EVERY_S)  # until the end
-    touched = spared(topology, MOST_CHURN, seed)
+    touched = spared(topology, MAX_CHURN, seed)
     mesh = mesh_at_work(topology, setup, seed=seed, seconds=fired_s, among=touched)
     elections = Elections(mesh)
     begins_ms = 1000.0 * begins_s

@@ -40,7 +40,7 @@ WARM_S = 2.0
 ROUTINES = 20
 FIRED_EVERY_S = 8.0
 """Each routine: so that groups have something to commit, and hardly ever anybody waits for a lock."""
-MOST_FAILOVER_S = 10.0
+MAX_FAILOVER_S = 10.0
 
 Samples = dict[str, list[float]]
 """By what was measured, in hops."""
@@ -229,7 +229,7 @@ def failovers(topology: Topology, setup: Running, *, seed: int) -> Samples:
 
 
 def _until_served(mesh: Mesh, elections: Elections, group: GroupId, since_ms: float) -> Election | None:
-    while mesh.now_ms < since_ms + 1000.0 * MOST_FAILOVER_S:
+    while mesh.now_ms < since_ms + 1000.0 * MAX_FAILOVER_S:
         mesh.run(0.1)
         for one in reversed(elections.done):
             if one.group == group and one.serving_ms > since_ms:

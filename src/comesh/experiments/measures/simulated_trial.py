@@ -60,7 +60,7 @@ AROUND_ANSWER_BYTES: Final = len(
 ) - len(msgspec.msgpack.encode(_REPLY))
 """What the driver puts around what is said, with numbers as long as they get in an hour."""
 LOOK_S: Final = 1.0
-MOST_LOOKS: Final = 60
+MAX_LOOKS: Final = 60
 DOWN_S: Final = 2.0
 """A node that was killed is started again so long after its groups have another leader."""
 PARTS: Final = (
@@ -192,12 +192,12 @@ def _kill(simulation: Simulation, groups: LiveGroups, number: int) -> None:
 
 
 def _until_served(simulation: Simulation, groups: LiveGroups) -> None:
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_LOOKS):
         simulation.run(seconds=LOOK_S)
         groups.look()
         if all(now.leader is not None for now in groups.now.values()):
             return
-    raise TimeoutError(f"groups without a leader after {MOST_LOOKS * LOOK_S:.0f} s: {groups.now}")
+    raise TimeoutError(f"groups without a leader after {MAX_LOOKS * LOOK_S:.0f} s: {groups.now}")
 
 
 def _bandwidth(

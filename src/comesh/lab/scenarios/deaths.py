@@ -15,7 +15,7 @@ QUICK: Final = (
     ("EXECUTING", BOTH),
     ("RELEASING_LOCKS", ROUTINE),
 )
-MOST_TRIES: Final = 5
+MAX_TRIES: Final = 5
 """A stage may be over before it was seen: then it is tried again."""
 GUARD_US: Final = 3_000_000
 """How long the door must be open for guard to fire."""
@@ -88,7 +88,7 @@ def _wait_until_spread(play: Play, domain: tuple[str, ...]) -> None:
 def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[str]:
     """Fire until a run is in this stage; all that fired, that run last."""
     runs: list[str] = []
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         runs.append(play.fire("across"))
         if when == "ACQUIRING_LOCKS":
             _wait_for(play, runs[-1], "EXECUTING")
@@ -100,7 +100,7 @@ def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[st
             play.say(f"{runs[-1]} is {when}")
             return runs
         play.heal()
-    raise MeshError(f"no run was seen {when} in {MOST_TRIES} tries")
+    raise MeshError(f"no run was seen {when} in {MAX_TRIES} tries")
 
 
 def _wait_for(play: Play, run: str, when: str, done: int = 0) -> bool:

@@ -34,7 +34,7 @@ BOUND_S: Final = 60.0
 QUICK_QUIET_S: Final = 6.0
 LONG_QUIET_S: Final = 20.0
 """Of the quiet phase: what waits must go on within it."""
-MOST_SPREADS: Final = 6
+MAX_SPREADS: Final = 6
 RECORDED_S: Final = 0.5
 """What a node knows it has recorded by then, unless it was killed."""
 
@@ -204,7 +204,7 @@ class Play:
 
     def two_leaders(self, one: str, other: str) -> tuple[str, str]:
         """Of two groups: different nodes. If one leads both it leaves, and comes back."""
-        for _ in range(MOST_SPREADS):
+        for _ in range(MAX_SPREADS):
             leaders = self.leader(one), self.leader(other)
             if leaders[0] != leaders[1]:
                 return leaders

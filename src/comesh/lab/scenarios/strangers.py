@@ -21,7 +21,7 @@ LONG_S: Final = 30.0
 REST_S: Final = 5.0
 """How long the node is measured before and after."""
 END_S: Final = 20.0
-MOST_GROWTH_KB: Final = 96 * 1024
+MAX_GROWTH_KB: Final = 96 * 1024
 """512 slots for handshakes of some 80 kB each, and twice that for what an allocator keeps."""
 _INSIDE: Final = (
     "dropped: nonsense from a peer",
@@ -97,7 +97,7 @@ def _judge(play: Play, before: Measured, during: Measured, sent: Sent) -> None:
     inside = {name: count for name in _INSIDE if (count := during.counted.get(name, 0))}
     play.must(f"nothing of it got in{f', but: {inside}' if inside else ''}", not inside)
     growth_kb = during.memory_kb - before.memory_kb
-    play.must(f"memory grew by {growth_kb / 1024:.1f} MiB", growth_kb <= MOST_GROWTH_KB)
+    play.must(f"memory grew by {growth_kb / 1024:.1f} MiB", growth_kb <= MAX_GROWTH_KB)
 
 
 def _measured(play: Play, node: str, seconds: float) -> Measured:

@@ -41,7 +41,7 @@ GRACE_MS: Final = 5000.0
 """A removed device's driver stays open for so long: a call may be under way."""
 LISTEN_EVERY_MS: Final = 5000.0
 """How often the subscription to a device that this node reads is renewed, so that it can push."""
-MOST_GIVEN_AT_ONCE: Final = 256
+MAX_GIVEN_AT_ONCE: Final = 256
 """Events handed over in one turn of the event loop; the rest comes in the next."""
 
 
@@ -345,7 +345,7 @@ class Devices:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        events = [self._outbox.popleft() for _ in range(min(len(self._outbox), MOST_GIVEN_AT_ONCE))]
+        events = [self._outbox.popleft() for _ in range(min(len(self._outbox), MAX_GIVEN_AT_ONCE))]
         self._handing_over = None
         if self._outbox:
             self._hand_over_soon()

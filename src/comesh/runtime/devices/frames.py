@@ -20,12 +20,12 @@ from comesh.core.values import Value
 
 FIRST_BYTE: Final = 0xD1
 """Says that it is about devices, and in which version: the next one is 0xD2."""
-MOST_CHARACTERS: Final = 100_000
+MAX_CHARACTERS: Final = 100_000
 """Of a text in a frame."""
 
 Call = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Life = Annotated[str, msgspec.Meta(max_length=64)]
-Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 

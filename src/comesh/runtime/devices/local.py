@@ -6,7 +6,7 @@ Rules:
 - whatever a driver raises is an answer. Of a command that has no answer, or ended in a way that no driver
   should, it is not known whether it was done: the answer is the core's word for that, NO_ANSWER, and what
   people should read is told as trouble;
-- at most MOST_OPEN_CALLS at a time; what is refused for that was not done.
+- at most MAX_OPEN_CALLS at a time; what is refused for that was not done.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from comesh.drivers.interface import (
 )
 from comesh.drivers.subscribers import Subscribers
 
-MOST_OPEN_CALLS: Final = 64
+MAX_OPEN_CALLS: Final = 64
 """Of one device, that nobody has answered yet."""
 
 Answer = Callable[[Readings, str | None], None]
@@ -98,9 +98,9 @@ class LocalDevice:
             if readings is not None:
                 answer(readings, None)
                 return
-        if len(self._tasks) + self._begun >= MOST_OPEN_CALLS:
+        if len(self._tasks) + self._begun >= MAX_OPEN_CALLS:
             self._counters["device calls refused"] += 1
-            answer({}, f"{MOST_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
+            answer({}, f"{MAX_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
             return
         if self._calling is not None and self._opening is None and self._begin(asked, timeout_ms, answer):
             return

@@ -22,10 +22,10 @@ from comesh.runtime.devices.frames import (
     DeviceSubscribe,
     encode,
 )
-from comesh.runtime.devices.local import MOST_OPEN_CALLS, Answer, Trouble
+from comesh.runtime.devices.local import MAX_OPEN_CALLS, Answer, Trouble
 
 Send = Callable[[NodeId, bytes], None]
-MOST_KNOWN: Final = 10_000
+MAX_KNOWN: Final = 10_000
 """Devices of which it is remembered what they said last."""
 
 
@@ -59,9 +59,9 @@ class Relay:
     def ask(
         self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, timeout_ms: float, answer: Answer
     ) -> None:
-        if self._count[device] >= MOST_OPEN_CALLS:
+        if self._count[device] >= MAX_OPEN_CALLS:
             self._counters["device calls refused"] += 1
-            answer({}, f"{MOST_OPEN_CALLS} calls of {device} are open already; this one was not sent")
+            answer({}, f"{MAX_OPEN_CALLS} calls of {device} are open already; this one was not sent")
             return
         self._number += 1
         number = self._number
@@ -138,6 +138,6 @@ class Relay:
         if known is not None and known[0] == life and sequence <= known[1]:
             return False
         self._said[device] = (life, sequence)
-        if len(self._said) > MOST_KNOWN:
+        if len(self._said) > MAX_KNOWN:
             del self._said[next(iter(self._said))]
         return True

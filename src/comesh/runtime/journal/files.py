@@ -26,7 +26,7 @@ DAMAGED: Final = "journal.damaged-"
 RESERVE: Final = "journal.reserve"
 LOCK: Final = "lock"
 
-MOST_DAMAGED_KEPT: Final = 3
+MAX_DAMAGED_KEPT: Final = 3
 """Journals that were set aside; older ones are deleted."""
 RESERVE_BYTES: Final = 128 * 1024
 _FLUSHED: Final = struct.Struct(">Qq")
@@ -82,7 +82,7 @@ def set_aside(directory: Path) -> Path:
     numbers = damaged(directory)
     name = directory / f"{DAMAGED}{max(numbers, default=0) + 1}"
     os.rename(directory / JOURNAL, name)
-    for number in sorted(numbers)[: max(0, len(numbers) + 1 - MOST_DAMAGED_KEPT)]:
+    for number in sorted(numbers)[: max(0, len(numbers) + 1 - MAX_DAMAGED_KEPT)]:
         with contextlib.suppress(OSError):
             os.unlink(directory / f"{DAMAGED}{number}")
     sync_directory(directory)

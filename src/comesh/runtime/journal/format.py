@@ -38,9 +38,9 @@ from comesh.core.stamps import NO_BALLOT
 from comesh.runtime.machine import Machine
 
 FORMAT_VERSION: Final = 1
-MOST_RECORD_BYTES: Final = 64 * 1024 * 1024
+MAX_RECORD_BYTES: Final = 64 * 1024 * 1024
 """Of one record. A longer one is not written, and a length above this is damage."""
-MOST_HEADER_BYTES: Final = 1024 * 1024
+MAX_HEADER_BYTES: Final = 1024 * 1024
 
 _MAGIC: Final = b"CoMeshJ\n"
 _SYNC: Final = b"\xff\xc1"
@@ -148,8 +148,8 @@ def header_bytes(header: Header, version: int = FORMAT_VERSION) -> bytes:
 def frame_bytes(record: Frame, generation: int, at: int) -> bytes:
     """One frame, for this place among the frames of a file."""
     body = _encode(record)
-    if len(body) > MOST_RECORD_BYTES:
-        raise JournalError(f"a record of {len(body)} bytes: the journal takes at most {MOST_RECORD_BYTES}")
+    if len(body) > MAX_RECORD_BYTES:
+        raise JournalError(f"a record of {len(body)} bytes: the journal takes at most {MAX_RECORD_BYTES}")
     head = _HEAD.pack(_SYNC, len(body), crc32(body, _seed(generation, at)))
     return head + _CHECK.pack(crc32(head) & 0xFFFF) + body
 
@@ -242,7 +242,7 @@ def _read_header(data: bytes) -> tuple[Header | None, int, str]:
         return None, 0, "it ends before its header does"
     magic, version, length = _PREFIX.unpack_from(data)
     (checksum,) = _WORD.unpack_from(data, _PREFIX.size)
-    body = data[start : start + length] if length <= MOST_HEADER_BYTES else b""
+    body = data[start : start + length] if length <= MAX_HEADER_BYTES else b""
     if magic != _MAGIC or len(body) < length or crc32(body, crc32(data[: _PREFIX.size])) != checksum:
         return None, 0, "its header is damaged"
     if version != FORMAT_VERSION:
@@ -265,7 +265,7 @@ def _head_at(data: bytes, at: int) -> tuple[int, int] | None:
     if at + FRAME_BYTES > len(data):
         return None
     sync, length, checksum, check = _FRAME.unpack_from(data, at)
-    if sync != _SYNC or length > MOST_RECORD_BYTES or crc32(data[at : at + _HEAD.size]) & 0xFFFF != check:
+    if sync != _SYNC or length > MAX_RECORD_BYTES or crc32(data[at : at + _HEAD.size]) & 0xFFFF != check:
         return None
     return length, checksum
 

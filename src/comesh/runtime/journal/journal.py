@@ -51,14 +51,14 @@ from comesh.runtime.journal.format import (
 from comesh.runtime.journal.opening import Found, find
 from comesh.runtime.machine import Machine, kernel_boot_id, this_machine
 
-COMPACT_LEAST_BYTES: Final = 4 * 1024 * 1024
+COMPACT_MIN_BYTES: Final = 4 * 1024 * 1024
 """A smaller file is not worth a snapshot."""
 COMPACT_TIMES: Final = 4
 """Nor is one that is not this many times as large as its snapshot was."""
 FAST_FLUSH_MS: Final = 0.2
 """A flush that usually takes less may be waited for in the loop: a thread would cost as much."""
 FLUSHES_REMEMBERED: Final = 15
-MOST_NOTES: Final = 20
+MAX_NOTES: Final = 20
 """For people; older ones are dropped."""
 _PROBE_BYTES: Final = 64 * 1024
 """What a disk must take to count as mended."""
@@ -73,7 +73,7 @@ class Journal:
         self.image = Image()
         """All that was written, folded. Copy it to give it away."""
         self.power_lost = False
-        self.notes: deque[str] = deque(maxlen=MOST_NOTES)
+        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
         """What a person should know of how it was found, in plain words."""
         self.strict = strict
         self._machine = machine
@@ -198,7 +198,7 @@ class Journal:
                 return
             self._replace(self._header.store, initialised=self.initialised, positions_end=self.appended_bytes)
         except OSError as wrong:
-            self._compact_at = self._body_bytes + COMPACT_LEAST_BYTES
+            self._compact_at = self._body_bytes + COMPACT_MIN_BYTES
             self.notes.append(str(trouble(self.directory, wrong, "shorten the journal")))
         finally:
             self._compacting = False
@@ -313,7 +313,7 @@ class Journal:
             os.close(self._file)
         self._file, self._header = file, header
         self._body_at, self._body_bytes, self._flushed_bytes = len(head), len(body), len(body)
-        self._compact_at = max(COMPACT_LEAST_BYTES, COMPACT_TIMES * len(body))
+        self._compact_at = max(COMPACT_MIN_BYTES, COMPACT_TIMES * len(body))
         try:
             sync_directory(self.directory)
         except OSError as wrong:
@@ -391,7 +391,7 @@ class Journal:
             self.notes.append(
                 f"{self.directory / JOURNAL}: {found.cut}; they were cut off, as after a loss of power"
             )
-        self._compact_at = max(COMPACT_LEAST_BYTES, COMPACT_TIMES * self._header.snapshot_bytes)
+        self._compact_at = max(COMPACT_MIN_BYTES, COMPACT_TIMES * self._header.snapshot_bytes)
         self.power_lost = found.power_lost
         records: list[JournalRecord] = [PowerLost()] if found.power_lost else []
         records.append(BootRaised(self.image.boot + 1))

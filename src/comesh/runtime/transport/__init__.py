@@ -23,7 +23,7 @@ from typing import Protocol
 from comesh.core.ids import NodeId
 from comesh.core.messages import MAX_DATAGRAM_BYTES
 
-MOST_MESSAGE_BYTES = MAX_DATAGRAM_BYTES + 64
+MAX_MESSAGE_BYTES = MAX_DATAGRAM_BYTES + 64
 """Of one message: a datagram of the core, and what the runtime puts around it. Longer ones are dropped and
 counted."""
 

@@ -9,7 +9,7 @@ from typing import Final
 from comesh.core.ids import NodeId
 from comesh.runtime.transport import TransportError
 from comesh.runtime.transport.session import Address
-from comesh.runtime.transport.settings import MOST_ADDRESSES, SOCKET_BUFFER_BYTES
+from comesh.runtime.transport.settings import MAX_ADDRESSES, SOCKET_BUFFER_BYTES
 
 LOOK_UP_AGAIN_MS: Final = 5_000.0
 """Host names of a peer that does not answer are looked up again, at most so often."""
@@ -21,7 +21,7 @@ class AddressBook:
     """Where to knock for each node."""
 
     def __init__(self, given: Mapping[NodeId, Sequence[Endpoint]]) -> None:
-        self._given = {node: list(endpoints)[:MOST_ADDRESSES] for node, endpoints in given.items()}
+        self._given = {node: list(endpoints)[:MAX_ADDRESSES] for node, endpoints in given.items()}
         self._known: dict[NodeId, list[tuple[socket.AddressFamily, Address]]] = {}
         self._hosts: Counter[str] = Counter()
         """Of all addresses that are known, and how often each is there."""
@@ -31,7 +31,7 @@ class AddressBook:
             self._learn(node, self._literals(node))
 
     def set(self, node: NodeId, endpoints: Sequence[Endpoint]) -> None:
-        self._given[node] = list(endpoints)[:MOST_ADDRESSES]
+        self._given[node] = list(endpoints)[:MAX_ADDRESSES]
         self._learn(node, self._literals(node))
         self._looked_up_ms.pop(node, None)
 
@@ -74,7 +74,7 @@ class AddressBook:
                 continue
             found += [(answer[0], answer[4]) for answer in answers]
         if all(one in self._given.get(node, ()) for one in names):
-            self._learn(node, list(dict.fromkeys(found))[:MOST_ADDRESSES])
+            self._learn(node, list(dict.fromkeys(found))[:MAX_ADDRESSES])
 
     async def close(self) -> None:
         for task in self._tasks:

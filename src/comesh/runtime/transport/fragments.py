@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from comesh.runtime.transport.frames import (
-    MOST_MISSING,
+    MAX_MISSING,
     PART_BYTES,
     Fragment,
     Report,
@@ -21,19 +21,19 @@ from comesh.runtime.transport.frames import (
 )
 from comesh.runtime.transport.settings import TransportSettings
 
-MOST_OUTGOING_BYTES: Final = 16_777_216
+MAX_OUTGOING_BYTES: Final = 16_777_216
 """Of long messages to one peer that are not confirmed yet."""
-MOST_OUTGOING: Final = 1_024
-MOST_INCOMING_BYTES: Final = 8_388_608
+MAX_OUTGOING: Final = 1_024
+MAX_INCOMING_BYTES: Final = 8_388_608
 """Of incomplete messages from one peer."""
-MOST_INCOMING: Final = 32
-MOST_INCOMING_BYTES_OF_ALL: Final = 67_108_864
+MAX_INCOMING: Final = 32
+MAX_INCOMING_BYTES_OF_ALL: Final = 67_108_864
 """Of incomplete messages from all peers."""
-MOST_FINISHED: Final = 256
+MAX_FINISHED: Final = 256
 """Completed messages of one peer that are remembered: a late fragment does not begin them anew."""
 REPORT_EVERY: Final = 16
 """Fragments."""
-MOST_WAIT_MS: Final = 1_000.0
+MAX_WAIT_MS: Final = 1_000.0
 
 
 class _Sending:
@@ -66,7 +66,7 @@ class Outgoing:
 
     def add(self, content: bytes, now_ms: float) -> bool:
         """False if too much is on its way already."""
-        if self._bytes + len(content) > MOST_OUTGOING_BYTES or len(self._sendings) >= MOST_OUTGOING:
+        if self._bytes + len(content) > MAX_OUTGOING_BYTES or len(self._sendings) >= MAX_OUTGOING:
             return False
         self._next_number = (self._next_number + 1) & 0xFFFF_FFFF_FFFF_FFFF
         self._sendings[self._next_number] = _Sending(content, now_ms)
@@ -108,7 +108,7 @@ class Outgoing:
         """Begin again where nothing was heard. Returns how many messages were given up."""
         given_up: list[int] = []
         for number, one in self._sendings.items():
-            wait_ms = min(self._settings.unheard_ms * 2**one.tries, MOST_WAIT_MS)
+            wait_ms = min(self._settings.unheard_ms * 2**one.tries, MAX_WAIT_MS)
             if one.next_index == 0 or now_ms - one.heard_ms < wait_ms:
                 continue
             one.tries += 1
@@ -154,7 +154,7 @@ class _Receiving:
         for index in range(self.next_index):
             if self.parts[index] is None:
                 found.append(index)
-                if len(found) == MOST_MISSING:
+                if len(found) == MAX_MISSING:
                     break
         return tuple(found)
 
@@ -162,8 +162,8 @@ class _Receiving:
 class Memory:
     """How much all peers' incomplete messages take."""
 
-    def __init__(self, most_bytes: int = MOST_INCOMING_BYTES_OF_ALL) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int = MAX_INCOMING_BYTES_OF_ALL) -> None:
+        self.max_bytes = max_bytes
         self.bytes = 0
 
 
@@ -205,7 +205,7 @@ class Incoming:
         if one.came == count:
             self.forget(number)
             self._finished[number] = None
-            if len(self._finished) > MOST_FINISHED:
+            if len(self._finished) > MAX_FINISHED:
                 self._finished.popitem(last=False)
             return b"".join(part for part in one.parts if part is not None), Report(number, State.DONE, count)
         if one.unreported >= REPORT_EVERY:
@@ -216,7 +216,7 @@ class Incoming:
     def on_tick(self, now_ms: float) -> Iterator[Report]:
         """Ask for what is missing where nothing came for a while."""
         for number, one in list(self._receivings.items()):
-            if now_ms - one.heard_ms < min(self._settings.stalled_ms * 2**one.tries, MOST_WAIT_MS):
+            if now_ms - one.heard_ms < min(self._settings.stalled_ms * 2**one.tries, MAX_WAIT_MS):
                 continue
             one.tries += 1
             one.heard_ms = now_ms
@@ -235,9 +235,9 @@ class Incoming:
     def _make_room(self, number: int, size: int) -> bool:
         """For one more part of this message: the oldest others of this peer go."""
         while (
-            self._bytes + size > MOST_INCOMING_BYTES
-            or len(self._receivings) > MOST_INCOMING
-            or self._memory.bytes + size > self._memory.most_bytes
+            self._bytes + size > MAX_INCOMING_BYTES
+            or len(self._receivings) > MAX_INCOMING
+            or self._memory.bytes + size > self._memory.max_bytes
         ):
             oldest = next(iter(self._receivings))
             if oldest == number:

@@ -14,9 +14,9 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from comesh.runtime.transport import MOST_MESSAGE_BYTES
+from comesh.runtime.transport import MAX_MESSAGE_BYTES
 from comesh.runtime.transport.packets import DATA_HEADER_BYTES
-from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, RECORD_BYTES
+from comesh.runtime.transport.settings import MAX_DATAGRAM_BYTES, RECORD_BYTES
 
 ALONE: Final = 1
 SEVERAL: Final = 2
@@ -26,15 +26,15 @@ FORGOT: Final = 5
 PROBE: Final = 6
 PROBED: Final = 7
 
-MOST_PLAIN_BYTES: Final = MOST_DATAGRAM_BYTES - DATA_HEADER_BYTES - RECORD_BYTES
-MOST_ALONE_BYTES: Final = MOST_PLAIN_BYTES - 1
+MAX_PLAIN_BYTES: Final = MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES - RECORD_BYTES
+MAX_ALONE_BYTES: Final = MAX_PLAIN_BYTES - 1
 """Longer messages are fragmented."""
 _FRAGMENT: Final = struct.Struct(">BQHH")
 _REPORT: Final = struct.Struct(">BQBH")
-PART_BYTES: Final = MOST_PLAIN_BYTES - _FRAGMENT.size
+PART_BYTES: Final = MAX_PLAIN_BYTES - _FRAGMENT.size
 """Of every fragment but the last."""
-MOST_FRAGMENTS: Final = -(-MOST_MESSAGE_BYTES // PART_BYTES)
-MOST_MISSING: Final = 128
+MAX_FRAGMENTS: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
+MAX_MISSING: Final = 128
 """Indexes in one report."""
 
 
@@ -97,7 +97,7 @@ def decode_fragment(plain: bytes) -> Fragment | None:
         return None
     _, message, index, count = _FRAGMENT.unpack_from(plain)
     part = plain[_FRAGMENT.size :]
-    if not index < count <= MOST_FRAGMENTS or count < 2:
+    if not index < count <= MAX_FRAGMENTS or count < 2:
         return None
     if len(part) != PART_BYTES and (index + 1 < count or len(part) > PART_BYTES):
         return None
@@ -111,7 +111,7 @@ def encode_report(report: Report) -> bytes:
 
 def decode_report(plain: bytes) -> Report | None:
     rest = len(plain) - _REPORT.size
-    if rest < 0 or rest % 2 or rest > 2 * MOST_MISSING:
+    if rest < 0 or rest % 2 or rest > 2 * MAX_MISSING:
         return None
     _, message, state, next_index = _REPORT.unpack_from(plain)
     if state not in (State.GOING, State.STALLED, State.DONE):

@@ -36,7 +36,7 @@ from comesh.runtime.transport.packets import (
 from comesh.runtime.transport.peer import Attempt, Peer, shown
 from comesh.runtime.transport.session import BrokenError, Session, Way
 from comesh.runtime.transport.sessions import Sessions
-from comesh.runtime.transport.settings import GONE_PER_S, MOST_ADDRESSES, TransportSettings
+from comesh.runtime.transport.settings import GONE_PER_S, MAX_ADDRESSES, TransportSettings
 
 BACKOFF_KNOCKS: Final = 4
 """After a failed handshake it is waited as long as after so many knocks without an answer, at least."""
@@ -117,7 +117,7 @@ class Handshakes:
             self._transmit(way, datagram)
 
     def _pause_ms(self, tries: int) -> float:
-        return min(self._settings.resend_ms * 2.0 ** min(tries, 16), self._settings.resend_most_ms)
+        return min(self._settings.resend_ms * 2.0 ** min(tries, 16), self._settings.max_resend_ms)
 
     def _ways(self, peer: Peer, now_ms: float) -> list[Way]:
         """Where it proved who it is, and all that the book says."""
@@ -126,7 +126,7 @@ class Handshakes:
             through = next((one for one in self.sockets if one.family == family), None)
             if through is not None and all(way.address != address for way in ways):
                 ways.append(Way(through, address))
-        return ways[:MOST_ADDRESSES]
+        return ways[:MAX_ADDRESSES]
 
     def _fail(self, peer: Peer, why: str, now_ms: float) -> None:
         """The handshake that we began came to nothing: later again, with new numbers."""

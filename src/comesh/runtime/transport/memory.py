@@ -12,9 +12,9 @@ from typing import Final
 
 from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
+from comesh.runtime.transport import MAX_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
 
-MOST_PENDING: Final = 65_536
+MAX_PENDING: Final = 65_536
 """Messages of one transport that wait for a flush or for their delay; more are dropped and counted."""
 
 
@@ -76,9 +76,9 @@ class MemoryTransport:
             self._counters["dropped: the transport is not open"] += 1
         elif to == self._own:
             self._counters["dropped: to ourselves"] += 1
-        elif len(message) > MOST_MESSAGE_BYTES:
+        elif len(message) > MAX_MESSAGE_BYTES:
             self._counters["dropped: message too long"] += 1
-        elif len(self._pending) + len(self._under_way) >= MOST_PENDING:
+        elif len(self._pending) + len(self._under_way) >= MAX_PENDING:
             self._counters["dropped: too many messages wait"] += 1
         else:
             self._pending.append((to, message))

@@ -114,13 +114,13 @@ def are_records(content: bytes) -> bool:
     return at == len(content) > 0
 
 
-def split(records: bytes, most_bytes: int) -> list[bytes]:
+def split(records: bytes, max_bytes: int) -> list[bytes]:
     """Records of DTLS, put together again into as few parts as fit."""
     parts: list[bytes] = []
     begin = at = 0
     while at < len(records):
         end = at + RECORD_HEADER_BYTES + int.from_bytes(records[at + 11 : at + 13], "big")
-        if end - begin > most_bytes and at > begin:
+        if end - begin > max_bytes and at > begin:
             parts.append(records[begin:at])
             begin = at
         at = end

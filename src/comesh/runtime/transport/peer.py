@@ -9,7 +9,7 @@ from comesh.core.ids import NodeId
 from comesh.runtime.transport.fragments import Incoming, Memory, Outgoing
 from comesh.runtime.transport.packets import ID_BYTES, NONCE_BYTES
 from comesh.runtime.transport.session import Address, Session, Way
-from comesh.runtime.transport.settings import MOST_WAITING, MOST_WAITING_BYTES, TransportSettings
+from comesh.runtime.transport.settings import MAX_WAITING, MAX_WAITING_BYTES, TransportSettings
 
 NOT_TRIED: Final = "nothing was sent to it yet"
 
@@ -70,7 +70,7 @@ class Peer:
         self.waiting.append((now_ms, message))
         self.waiting_bytes += len(message)
         dropped = 0
-        while len(self.waiting) > MOST_WAITING or self.waiting_bytes > MOST_WAITING_BYTES:
+        while len(self.waiting) > MAX_WAITING or self.waiting_bytes > MAX_WAITING_BYTES:
             self.waiting_bytes -= len(self.waiting.popleft()[1])
             dropped += 1
         return dropped

@@ -11,12 +11,12 @@ from cryptography.hazmat.bindings.openssl.binding import Binding
 from OpenSSL import SSL
 
 from comesh.runtime.transport.packets import DATA, Flight, encode, split
-from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, TransportSettings
+from comesh.runtime.transport.settings import MAX_DATAGRAM_BYTES, TransportSettings
 
 _FLIGHT_HEADER_BYTES: Final = 42
 """Of a HELLO, which has the longest."""
-_MOST_RECORDS_BYTES: Final = MOST_DATAGRAM_BYTES - _FLIGHT_HEADER_BYTES
-_MOST_READ_BYTES: Final = 65_536
+_MAX_RECORDS_BYTES: Final = MAX_DATAGRAM_BYTES - _FLIGHT_HEADER_BYTES
+_MAX_READ_BYTES: Final = 65_536
 _BUFFER_BYTES: Final = 2048
 """More than a datagram of ours has."""
 _INSIDE: Final = ("_ssl", "_into_ssl", "_from_ssl", "_raise_ssl_error")
@@ -109,7 +109,7 @@ class Session:
         self, context: SSL.Context, own_id: bytes, way: Way, *, initiated: bool, now_ms: float
     ) -> None:
         self.connection = _Connection(context)
-        self.connection.set_ciphertext_mtu(_MOST_RECORDS_BYTES)
+        self.connection.set_ciphertext_mtu(_MAX_RECORDS_BYTES)
         if initiated:
             self.connection.set_connect_state()
         else:
@@ -157,7 +157,7 @@ class Session:
 
     def _said(self) -> list[bytes]:
         try:
-            return split(self.connection.bio_read(_MOST_READ_BYTES), _MOST_RECORDS_BYTES)
+            return split(self.connection.bio_read(_MAX_READ_BYTES), _MAX_RECORDS_BYTES)
         except SSL.Error:
             return []
 

@@ -13,13 +13,13 @@ from comesh.runtime.transport.fragments import Memory
 from comesh.runtime.transport.peer import Peer
 from comesh.runtime.transport.session import Address, Session
 from comesh.runtime.transport.settings import (
-    MOST_HALF_OPEN,
-    MOST_HALF_OPEN_OF_ONE_HOST,
-    MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
-    MOST_HALF_OPEN_OF_ONE_NETWORK,
-    MOST_HALF_OPEN_OF_THE_BOOK,
-    MOST_OLD_SESSIONS,
-    MOST_PEERS,
+    MAX_HALF_OPEN,
+    MAX_HALF_OPEN_OF_ONE_HOST,
+    MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+    MAX_HALF_OPEN_OF_ONE_NETWORK,
+    MAX_HALF_OPEN_OF_THE_BOOK,
+    MAX_OLD_SESSIONS,
+    MAX_PEERS,
     TransportSettings,
 )
 from comesh.runtime.transport.slots import Slots
@@ -45,15 +45,15 @@ class Sessions:
         self.half_open: dict[tuple[Address, bytes], Session] = {}
         """That others began: by address and their id."""
         self._slots = Slots(
-            MOST_HALF_OPEN,
-            of_one_network=MOST_HALF_OPEN_OF_ONE_NETWORK,
-            of_one_host=MOST_HALF_OPEN_OF_ONE_HOST,
+            MAX_HALF_OPEN,
+            of_one_network=MAX_HALF_OPEN_OF_ONE_NETWORK,
+            of_one_host=MAX_HALF_OPEN_OF_ONE_HOST,
             chance_ms=settings.chance_ms,
         )
         self._slots_of_the_book = Slots(
-            MOST_HALF_OPEN_OF_THE_BOOK,
-            of_one_network=MOST_HALF_OPEN_OF_THE_BOOK,
-            of_one_host=MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK,
+            MAX_HALF_OPEN_OF_THE_BOOK,
+            of_one_network=MAX_HALF_OPEN_OF_THE_BOOK,
+            of_one_host=MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK,
             chance_ms=settings.chance_ms,
         )
         self._answered: dict[tuple[Address, bytes], Session] = {}
@@ -64,7 +64,7 @@ class Sessions:
         """None if there are too many."""
         peer = self.peers.get(name)
         if peer is None:
-            if len(self.peers) >= MOST_PEERS:
+            if len(self.peers) >= MAX_PEERS:
                 self._counters["dropped: too many peers"] += 1
                 return None
             peer = self.peers[name] = Peer(name, self._settings, self.memory)
@@ -112,7 +112,7 @@ class Sessions:
         """Not sent by, and still read for a while."""
         session.expires_ms = now_ms + self._settings.grace_ms
         peer.others.append(session)
-        if len(peer.others) > MOST_OLD_SESSIONS:
+        if len(peer.others) > MAX_OLD_SESSIONS:
             self.remove(peer.others[0])
 
     def on_confirmed(self, session: Session, now_ms: float) -> None:

@@ -3,30 +3,30 @@
 from dataclasses import dataclass
 from typing import Final
 
-MOST_DATAGRAM_BYTES: Final = 1_200
+MAX_DATAGRAM_BYTES: Final = 1_200
 """Of one datagram with everything in it: fits the smallest packet that IPv6 promises to carry whole."""
 RECORD_BYTES: Final = 37
 """What DTLS 1.2 adds to one record: header 13, nonce 8, tag 16."""
-MOST_READS: Final = 64
+MAX_READS: Final = 64
 """Datagrams read in one wake-up, before others get their turn."""
-MOST_PEERS: Final = 4_096
+MAX_PEERS: Final = 4_096
 """Peers remembered at once; all of them have certificates of our authority or stand in the address book."""
-MOST_HALF_OPEN: Final = 256
+MAX_HALF_OPEN: Final = 256
 """Handshakes under way that strangers began."""
-MOST_HALF_OPEN_OF_ONE_NETWORK: Final = 128
+MAX_HALF_OPEN_OF_ONE_NETWORK: Final = 128
 """Of these by one /24 of IPv4, or /64 of IPv6."""
-MOST_HALF_OPEN_OF_ONE_HOST: Final = 64
+MAX_HALF_OPEN_OF_ONE_HOST: Final = 64
 """And by one address."""
-MOST_HALF_OPEN_OF_THE_BOOK: Final = 256
+MAX_HALF_OPEN_OF_THE_BOOK: Final = 256
 """Handshakes under way that came from hosts of the address book, which have these for themselves."""
-MOST_HALF_OPEN_OF_ONE_IN_THE_BOOK: Final = 128
+MAX_HALF_OPEN_OF_ONE_IN_THE_BOOK: Final = 128
 """Of these by one address: a whole mesh may live on one machine."""
-MOST_WAITING: Final = 256
+MAX_WAITING: Final = 256
 """Messages that wait for one peer's session; the oldest are dropped."""
-MOST_WAITING_BYTES: Final = 524_288
-MOST_OLD_SESSIONS: Final = 8
+MAX_WAITING_BYTES: Final = 524_288
+MAX_OLD_SESSIONS: Final = 8
 """Replaced sessions of one peer that can still be read."""
-MOST_ADDRESSES: Final = 8
+MAX_ADDRESSES: Final = 8
 """Addresses of one peer that are tried."""
 GONE_PER_S: Final = 200
 """Answers to datagrams of unknown sessions."""
@@ -37,8 +37,8 @@ SOCKET_BUFFER_BYTES: Final = 4_194_304
 @dataclass(frozen=True)
 class TransportSettings:
     resend_ms: float = 60.0
-    """Until a part of a handshake is sent again; doubles each time up to resend_most_ms."""
-    resend_most_ms: float = 2_000.0
+    """Until a part of a handshake is sent again; doubles each time up to max_resend_ms."""
+    max_resend_ms: float = 2_000.0
     """Also how often a silent peer is knocked at, as long as there is something to say to it."""
     handshake_limit_ms: float = 5_000.0
     """A handshake that takes longer is given up, and begun anew."""

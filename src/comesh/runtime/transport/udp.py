@@ -20,14 +20,14 @@ from OpenSSL import SSL
 
 from comesh.core.ids import NodeId
 from comesh.runtime.credentials import Credentials
-from comesh.runtime.transport import MOST_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
+from comesh.runtime.transport import MAX_MESSAGE_BYTES, Deliver, Rest, TransportError, no_rest
 from comesh.runtime.transport.addresses import AddressBook, Endpoint, open_sockets
 from comesh.runtime.transport.frames import (
     ALONE,
     FORGOT,
     FRAGMENT,
-    MOST_ALONE_BYTES,
-    MOST_PLAIN_BYTES,
+    MAX_ALONE_BYTES,
+    MAX_PLAIN_BYTES,
     PROBE,
     PROBED,
     REPORT,
@@ -41,9 +41,9 @@ from comesh.runtime.transport.long_messages import LongMessages
 from comesh.runtime.transport.packets import DATA, DATA_HEADER_BYTES, RECORD_HEADER_BYTES, decode
 from comesh.runtime.transport.peer import Peer, PeerStatus, shown
 from comesh.runtime.transport.session import Address, Session, Way
-from comesh.runtime.transport.settings import MOST_DATAGRAM_BYTES, MOST_READS, TransportSettings
+from comesh.runtime.transport.settings import MAX_DATAGRAM_BYTES, MAX_READS, TransportSettings
 
-_LEAST_DATA_BYTES: Final = DATA_HEADER_BYTES + RECORD_HEADER_BYTES
+_MIN_DATA_BYTES: Final = DATA_HEADER_BYTES + RECORD_HEADER_BYTES
 _APPLICATION: Final = 23
 """The type of a record of DTLS that carries what we say."""
 _READ_BYTES: Final = 2048
@@ -185,7 +185,7 @@ class UdpTransport:
             self._counters["dropped: the transport is not open"] += 1
             return
         size = len(message)
-        if size > MOST_MESSAGE_BYTES:
+        if size > MAX_MESSAGE_BYTES:
             self._counters["dropped: message too long"] += 1
             return
         peer = self._peers.get(to)
@@ -198,7 +198,7 @@ class UdpTransport:
             self._dirty.append(peer)
             if self._flush_soon is None and not self._reading:
                 self._flush_soon = self._loop.call_soon(self._flush_now)
-        if size <= MOST_ALONE_BYTES:
+        if size <= MAX_ALONE_BYTES:
             peer.pending.append(message)
         else:
             self._long.add(peer, message, self._clock_ms())
@@ -207,7 +207,7 @@ class UdpTransport:
         """Also by replaced sessions that were used: they may be those of another process of this name."""
         self.send(to, message)
         peer = self._peers.get(to)
-        if peer is not None and len(message) <= MOST_ALONE_BYTES:
+        if peer is not None and len(message) <= MAX_ALONE_BYTES:
             for session in [one for one in peer.others if one.confirmed]:
                 self._send_messages(peer, session, [message])
 
@@ -261,7 +261,7 @@ class UdpTransport:
         first, size = 0, 1
         for at, message in enumerate(messages):
             size += 2 + len(message)
-            if size > MOST_PLAIN_BYTES and at > first:
+            if size > MAX_PLAIN_BYTES and at > first:
                 self._seal(peer, session, joined(messages[first:at]))
                 first, size = at, 3 + len(message)
         self._seal(peer, session, joined(messages[first:]))
@@ -284,7 +284,7 @@ class UdpTransport:
 
     def _part(self, peer: Peer, session: Session, message: bytes) -> None:
         """Said once by a session that ends; whether it comes is not known."""
-        if message and len(message) <= MOST_ALONE_BYTES:
+        if message and len(message) <= MAX_ALONE_BYTES:
             self._seal(peer, session, bytes((ALONE,)) + message)
 
     def _transmit(self, way: Way, datagram: bytes) -> None:
@@ -312,7 +312,7 @@ class UdpTransport:
         now_ms = self._clock_ms()
         self._reading = True
         try:
-            for number in range(MOST_READS if self._several else 1):
+            for number in range(MAX_READS if self._several else 1):
                 try:
                     datagram, address = one.recvfrom(_READ_BYTES)
                 except (BlockingIOError, InterruptedError):
@@ -336,9 +336,9 @@ class UdpTransport:
         size = len(datagram)
         self._counters["datagrams received"] += 1
         self._counters["bytes received"] += size
-        if size > MOST_DATAGRAM_BYTES:
+        if size > MAX_DATAGRAM_BYTES:
             self._counters["dropped: datagram too long"] += 1
-        elif size > _LEAST_DATA_BYTES and datagram[0] == DATA:
+        elif size > _MIN_DATA_BYTES and datagram[0] == DATA:
             session = self._by_id.get(datagram[1:DATA_HEADER_BYTES])
             if session is None:
                 self._handshakes.say_gone(datagram[1:DATA_HEADER_BYTES], Way(one, address), now_ms)

@@ -25,7 +25,7 @@ from comesh.sim.checks.runs import Runs
 from comesh.sim.checks.violation import BrokenPromiseError, Loss, Promise, Violation
 from comesh.sim.world import World
 
-MOST_VIOLATIONS: Final = 100
+MAX_VIOLATIONS: Final = 100
 """Further ones are only counted: one fault shows in many ways."""
 
 
@@ -152,7 +152,7 @@ class Checks:
         runs: Collection[RunId] = (),
         devices: Collection[DeviceId] = (),
     ) -> None:
-        if len(self.violations) >= MOST_VIOLATIONS:
+        if len(self.violations) >= MAX_VIOLATIONS:
             self.more_violations += 1
             return
         # Why nobody serves is a matter of leaders alone.

@@ -17,7 +17,7 @@ KEPT_ENTRIES: Final = 512
 """Entries of one config that are remembered behind the last committed one: twice what a leader keeps."""
 KEPT_CONFIGS: Final = 512
 """Configs, of all groups, of which anything is remembered."""
-MOST_TRIED: Final = 5000
+MAX_TRIED: Final = 5000
 """Steps of one search; entries of different ballots under one number are few."""
 
 
@@ -67,7 +67,7 @@ class Proposals:
         # Depth first, the highest ballot first. A frame: the choices left, and the hashes of the state there.
         frames = [(_choices(entries, start + 1), hashes)]
         chosen: list[Entry] = []
-        while frames and tried < MOST_TRIED:
+        while frames and tried < MAX_TRIED:
             choices, here = frames[-1]
             if not choices:
                 frames.pop()

@@ -2,9 +2,9 @@
 
 Every other probe goes to the node's ward, the next living node in the ring, so that each node is probed
 by its guard at least every second period: that bounds the time until a crash is first noticed, for any
-mesh size. The probes between come from a bag: one slot for every other node, and up to as many again
-shared out by weight (1 / distance^m), each node's slots spread evenly from a random start. A bag that is
-empty is filled anew, so everyone is probed once per bag.
+mesh size. The probes between come from a schedule: one slot for every other node, and up to as many again
+shared out by weight (1 / distance^m), each node's slots spread evenly from a random start. A schedule that is
+empty is filled anew, so everyone is probed once per schedule.
 """
 
 import math
@@ -19,12 +19,12 @@ from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.table import Table
 from comesh.core.selection.hashing import chain_each
 
-MOST_SHARE = 4
-"""However near a node is, it gets at most others / 2 slots: a quarter of a bag in which all that weight can
-give was given, more in a small mesh."""
+MAX_SHARE = 4
+"""However near a node is, it gets at most others / 2 slots: a quarter of a full schedule, more in a small
+mesh."""
 
 
-class Bag:
+class ProbeSchedule:
     __slots__ = ("_at", "_counts", "_draws", "_near", "_order", "_own", "_roster", "_turn", "_wards")
 
     def __init__(self, roster: Roster, own: int, settings: MembershipSettings, draws: Draws) -> None:
@@ -38,10 +38,10 @@ class Bag:
         self._at = 0
         self._turn = draws.below(2)
 
-    def renumbered(self, roster: Roster, own: int, settings: MembershipSettings) -> "Bag":
-        """The same bag for another roster. Who is new is next, in random order; of the others remains who
-        did, so that everyone is still probed once per bag."""
-        other = Bag(roster, own, settings, self._draws)
+    def renumbered(self, roster: Roster, own: int, settings: MembershipSettings) -> "ProbeSchedule":
+        """Returns the same schedule for another roster: new nodes come next, in random order; the others keep
+        their turn, so that everyone is still probed once per schedule."""
+        other = ProbeSchedule(roster, own, settings, self._draws)
         other._turn = self._turn
         if self._order:
             new = [number for number, name in enumerate(roster.ids) if name not in self._roster.index]
@@ -53,7 +53,7 @@ class Bag:
 
     @property
     def size(self) -> int:
-        """Probes from the bag until everyone had one."""
+        """Probes from the schedule until everyone had one."""
         return sum(self._counts)
 
     def next_target(self, table: Table) -> int | None:
@@ -74,7 +74,7 @@ class Bag:
         return None
 
     def some(self, count: int, table: Table, *, but: int) -> list[int]:
-        """Up to count different living nodes, drawn from the whole bag."""
+        """Up to count different living nodes, drawn from the whole schedule."""
         if not self._order:
             self._fill()
         return self._pick(self._order, count, table, but)
@@ -144,7 +144,7 @@ class Bag:
             return counts
         weights = self._roster.weights(self._own, settings.exponent)
         total = math.fsum(weights)
-        most = max(1, 2 * others // MOST_SHARE)
+        most = max(1, 2 * others // MAX_SHARE)
         for number, weight in enumerate(weights):
             if weight:
                 counts[number] = min(most, 1 + int(others * weight / total))

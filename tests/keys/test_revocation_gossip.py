@@ -13,7 +13,7 @@ from comesh.runtime.credentials import Authority
 from comesh.runtime.inquiries import Said
 from comesh.runtime.questions import decoded
 from comesh.runtime.revocation import FILE, sign
-from comesh.runtime.spreading import ASK, KEY, MOST_WANTED, TELL
+from comesh.runtime.revocation_gossip import ASK, KEY, MAX_WANTED, TELL
 
 
 def test_lists_are_given_to_who_has_older_ones_and_posted_for_all(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_a_node_ends_for_a_list_of_its_authority_only(tmp_path: Path) -> None:
 def test_notices_of_lists_that_nobody_has_are_bounded(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_node(tmp_path) as node:
-            for number in range(3 * MOST_WANTED):
+            for number in range(3 * MAX_WANTED):
                 node.assembly.spreading.on_observation(NoticeLearned(f"{KEY}{number:032x}", 1 << 62, b"x"))
-            assert len(node.assembly.spreading._wanted) == MOST_WANTED
+            assert len(node.assembly.spreading._wanted) == MAX_WANTED
 
     asyncio.run(story())
 

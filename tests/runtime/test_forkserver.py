@@ -10,8 +10,8 @@ import pytest
 
 from comesh.core.ids import NodeId
 from comesh.deployment.load import load_bytes
+from comesh.runtime.forkserver import ForkServer, ForkServerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.nursery import Nursery, NurseryError
 from comesh.runtime.options import NodeOptions
 
 LONG_S = 60.0
@@ -26,8 +26,8 @@ devices:
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
-    one = Nursery(tmp_path)
+def fork_server(tmp_path: Path) -> Iterator[ForkServer]:
+    one = ForkServer(tmp_path)
     yield one
     one.close()
 
@@ -39,10 +39,12 @@ def _options(directory: Path) -> NodeOptions:
     )
 
 
-def test_how_a_node_ended_is_known_and_what_it_said_is_in_its_file(nursery: Nursery, tmp_path: Path) -> None:
+def test_how_a_node_ended_is_known_and_what_it_said_is_in_its_file(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     with log.open("wb") as out:
-        nodes = [nursery.start(_options(tmp_path / str(number)), out) for number in range(3)]
+        nodes = [fork_server.start(_options(tmp_path / str(number)), out) for number in range(3)]
     assert [node.wait(LONG_S) for node in nodes] == [2, 2, 2]
     assert [node.poll() for node in nodes] == [2, 2, 2]
     assert log.read_text().count("none.yaml cannot be read") == 3
@@ -74,24 +76,24 @@ def test_a_mesh_can_kill_one_of_its_nodes(tmp_path: Path) -> None:
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_a_nursery_that_died_says_so(nursery: Nursery, tmp_path: Path) -> None:
-    os.kill(nursery._process.pid, signal.SIGKILL)
-    nursery._process.wait()
-    with (tmp_path / "log").open("wb") as out, pytest.raises(NurseryError, match="ended"):
-        nursery.start(_options(tmp_path), out)
+def test_a_nursery_that_died_says_so(fork_server: ForkServer, tmp_path: Path) -> None:
+    os.kill(fork_server._process.pid, signal.SIGKILL)
+    fork_server._process.wait()
+    with (tmp_path / "log").open("wb") as out, pytest.raises(ForkServerError, match="ended"):
+        fork_server.start(_options(tmp_path), out)
 
 
 def test_a_starter_that_goes_without_reading_all_ends_it_quietly(
-    nursery: Nursery, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    fork_server: ForkServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with (tmp_path / "log").open("wb") as out:
-        node = nursery.start(_options(tmp_path), out)
+        node = fork_server.start(_options(tmp_path), out)
     ends = time.monotonic() + LONG_S
     while Path(f"/proc/{node.pid}").exists():  # how it ended is told then, and nobody reads it
         assert time.monotonic() < ends, "it did not end"
         time.sleep(0.02)
-    nursery.close()
-    assert nursery._process.returncode == 0
+    fork_server.close()
+    assert fork_server._process.returncode == 0
     assert capfd.readouterr().err == ""
     assert node.stdin is not None
     node.stdin.close()

@@ -18,7 +18,7 @@ from comesh.core.events import NoticePosted
 from comesh.core.ids import NodeId
 from comesh.runtime.questions import question
 from comesh.runtime.revocation import Rank, RevocationList
-from comesh.runtime.transport.frames import MOST_ALONE_BYTES
+from comesh.runtime.transport.frames import MAX_ALONE_BYTES
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -34,16 +34,16 @@ AGAIN_S: Final = 1.0
 """Between questions for a list that a notice tells of."""
 SWEEP_S: Final = 60.0
 """How often others are asked although no notice tells of a list."""
-MOST_WANTED: Final = 64
+MAX_WANTED: Final = 64
 """Digests of lists that are known of and not there."""
-MOST_ASKED_ROUNDS: Final = 100
+MAX_ASKED_ROUNDS: Final = 100
 """For one notice: then nobody who answers has it."""
 
 _Ranks = dict[str, Rank]
 """What a node has of each authority."""
 
 
-class Spreading:
+class RevocationGossip:
     def __init__(self, assembly: "Assembly") -> None:
         self._assembly = assembly
         self._trust = assembly.trust
@@ -62,7 +62,7 @@ class Spreading:
     def on_observation(self, told: Observation) -> None:
         if isinstance(told, NoticeLearned) and told.key.startswith(KEY):
             digest = told.key.removeprefix(KEY)
-            if digest not in self._held() and len(self._wanted) < MOST_WANTED:
+            if digest not in self._held() and len(self._wanted) < MAX_WANTED:
                 self._wanted[digest] = 0
                 self._news.set()
 
@@ -118,7 +118,7 @@ class Spreading:
             self._wanted = {
                 digest: rounds + 1
                 for digest, rounds in self._wanted.items()
-                if digest not in held and rounds < MOST_ASKED_ROUNDS
+                if digest not in held and rounds < MAX_ASKED_ROUNDS
             }
 
     async def _ask(self) -> None:
@@ -149,4 +149,4 @@ class Spreading:
 def last_words(proof: RevocationList) -> bytes:
     """To a node that is on the list: the list itself, or, if that is too long for a datagram, that it is."""
     shown = question(TELL, base64.b64encode(proof.der).decode())
-    return shown if len(shown) <= MOST_ALONE_BYTES else question(TELL, "")
+    return shown if len(shown) <= MAX_ALONE_BYTES else question(TELL, "")

@@ -3,12 +3,12 @@
 Loading takes most of the time that a node needs to start. Whoever runs a whole deployment on one machine
 (`local_mesh.py`) has it done once:
 
-    nursery = Nursery(directory)
-    node = nursery.start(options, out)      # like subprocess.Popen: pid, poll(), wait(), kill(), stdin
-    nursery.close()                         # nodes go on until their own end
+    fork_server = ForkServer(directory)
+    node = fork_server.start(options, out)      # like subprocess.Popen: pid, poll(), wait(), kill(), stdin
+    fork_server.close()                         # nodes go on until their own end
 
-`python -m comesh.runtime.nursery FD DIRECTORY` is the process; the directory is there for who looks at a list
-of processes. A request on the socket FD is the options of a node with two files, its standard input and
+`python -m comesh.runtime.forkserver FD DIRECTORY` is the process; the directory is there for people who list
+processes. A request on the socket FD is the options of a node with two files, its standard input and
 output. It answers with the number of the process, and later with how it ended, before that number can be
 given to another process.
 """
@@ -33,10 +33,10 @@ import msgspec
 from comesh.runtime.options import NodeOptions, as_text, from_text
 from comesh.runtime.process import leave_out
 
-MOST_BYTES: Final = 262_144
+MAX_BYTES: Final = 262_144
 """Of one request: options with the addresses of all nodes."""
 LOOK_S: Final = 0.05
-MOST_NAME: Final = 15
+MAX_NAME: Final = 15
 """Letters of a name that the system keeps of a process."""
 
 
@@ -47,23 +47,23 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
     code: int | None = None
 
 
-class NurseryError(Exception):
+class ForkServerError(Exception):
     """It ended; str() says so."""
 
 
 class Forked:
     """The process of a node, for who has no child of that number."""
 
-    def __init__(self, pid: int, stdin: IO[bytes], nursery: "Nursery") -> None:
+    def __init__(self, pid: int, stdin: IO[bytes], fork_server: "ForkServer") -> None:
         self.pid = pid
         self.stdin: IO[bytes] | None = stdin
-        self._nursery = nursery
+        self._fork_server = fork_server
 
     def poll(self) -> int | None:
-        return self._nursery.code_of(self.pid, 0.0)
+        return self._fork_server.code_of(self.pid, 0.0)
 
     def wait(self, timeout: float | None = None) -> int:
-        code = self._nursery.code_of(self.pid, timeout)
+        code = self._fork_server.code_of(self.pid, timeout)
         if code is None:
             raise subprocess.TimeoutExpired("a node", timeout or 0.0)
         return code
@@ -73,12 +73,12 @@ class Forked:
             os.kill(self.pid, signal.SIGKILL)
 
 
-class Nursery:
+class ForkServer:
     def __init__(self, directory: Path) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             fd = theirs.fileno()
-            command = [sys.executable, "-OO", "-m", "comesh.runtime.nursery", str(fd), str(directory)]
+            command = [sys.executable, "-OO", "-m", "comesh.runtime.forkserver", str(fd), str(directory)]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ class Nursery:
         self._lock = threading.Lock()
 
     def start(self, options: NodeOptions, out: IO[bytes]) -> Forked:
-        """Begin a node that writes to this file. NurseryError: it cannot."""
+        """Begin a node that writes to this file. ForkServerError: it cannot."""
         read, write = os.pipe()
         stdin = os.fdopen(write, "wb")
         try:
@@ -107,11 +107,11 @@ class Nursery:
         try:
             socket.send_fds(self._socket, [as_text(options).encode()], files)
         except OSError as wrong:
-            raise NurseryError("the process that nodes are started from ended") from wrong
+            raise ForkServerError("the process that nodes are started from ended") from wrong
         while True:
             told = self._next(None)
             if told is None:
-                raise NurseryError("the process that nodes are started from ended")
+                raise ForkServerError("the process that nodes are started from ended")
             if told.code is None:
                 self._codes.pop(told.pid, None)  # of a former process with this number
                 return told.pid
@@ -151,7 +151,7 @@ class Nursery:
         """What it tells next; None: nothing in time, or it ended."""
         readable, _, _ = select.select([self._socket], [], [], within_s)
         try:
-            data = self._socket.recv(MOST_BYTES) if readable else b""
+            data = self._socket.recv(MAX_BYTES) if readable else b""
         except ConnectionError:
             data = b""
         if readable and not data:
@@ -187,7 +187,7 @@ def serve(told: socket.socket) -> None:
             _tell_ended(told)
         if told.fileno() in readable:
             try:
-                text, files, _, _ = socket.recv_fds(told, MOST_BYTES, 2)
+                text, files, _, _ = socket.recv_fds(told, MAX_BYTES, 2)
             except ConnectionError:  # gone before it read all that was told
                 return
             if not text:
@@ -230,7 +230,7 @@ def _become(text: str, files: list[int], not_mine: list[int]) -> None:
             os.close(file)
         name = msgspec.json.decode(text.encode(), type=dict[str, msgspec.Raw])["name"]
         with contextlib.suppress(OSError):
-            Path("/proc/self/comm").write_bytes(msgspec.json.decode(name, type=str).encode()[:MOST_NAME])
+            Path("/proc/self/comm").write_bytes(msgspec.json.decode(name, type=str).encode()[:MAX_NAME])
         code = import_module("comesh.runtime.running").run(text)
     except KeyboardInterrupt:
         code = 130
