@@ -102,3 +102,16 @@ def test_speed_is_measured_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPat
     assert speed.nodes == 10
     assert speed.events > 0
     assert speed.times > 0
+
+
+def test_a_firing_is_profiled_from_its_report_to_its_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    walk = benchmark("walk")
+    found = walk.measure()
+    files = {function.file for function in found.calls}
+    assert {"node.py", "devices/calls.py", "routines/runs.py", "group/leadership.py"} <= files
+    assert not any(file.startswith("../") for file in files)
+    stages = [stage for stage, part in found.stages() if part.calls]
+    assert stages == list(walk.STAGES.values())
+    assert [step.stage for step in found.steps][0] == walk.STAGES["door"]
+    assert [step.stage for step in found.steps][-1] == walk.STAGES["acked"]
