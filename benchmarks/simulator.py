@@ -15,7 +15,7 @@ from comesh.core.draws import Draws
 from comesh.core.effects import Effect, Send, SetTimer
 from comesh.core.events import Event, MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import Incarnation, NodeId
-from comesh.core.messages import Ack, MemberState, MemberUpdate, Ping, Rumours
+from comesh.core.messages import Ack, GossipItems, MemberState, MemberUpdate, Ping
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import SMART_SHARE, Shape, make_topology
 from comesh.sim.world import World
@@ -23,13 +23,13 @@ from comesh.sim.world import World
 BAR = 5.0
 PERIOD = Timer("toy", "period")
 ONE_LIFE = Incarnation(boot=1, nonce=1)
-RUMOURS = Rumours(
+GOSSIP_ITEMS = GossipItems(
     members=tuple(MemberUpdate(NodeId(f"n{number:04}"), MemberState.ALIVE, ONE_LIFE) for number in range(6))
 )
 
 
 class Toy:
-    """Pings one peer per second with six rumours on board; acks pings."""
+    """Pings one peer per second with six updates on board; acks pings."""
 
     deployment = 1
 
@@ -43,9 +43,9 @@ class Toy:
                 return [SetTimer(PERIOD, 1000.0)]
             case TimerFired():
                 peer = self._draws.choice(self._peers)
-                return [Send(peer, ONE_LIFE, Ping(1, RUMOURS)), SetTimer(PERIOD, 1000.0)]
+                return [Send(peer, ONE_LIFE, Ping(1, GOSSIP_ITEMS)), SetTimer(PERIOD, 1000.0)]
             case MessageReceived(message=Ping()):
-                return [Send(event.sender, ONE_LIFE, Ack(1, RUMOURS))]
+                return [Send(event.sender, ONE_LIFE, Ack(1, GOSSIP_ITEMS))]
             case _:
                 return []
 

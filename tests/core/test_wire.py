@@ -13,19 +13,19 @@ from comesh.core.messages import (
     MAX_DATAGRAM_BYTES,
     WIRE_VERSION,
     Ack,
+    Announcement,
     Datagram,
     Doubled,
     Exchange,
     Gossip,
+    GossipItems,
     MemberState,
     MemberUpdate,
     Message,
     Nack,
-    Notice,
     Page,
     Ping,
     PingRequest,
-    Rumours,
     Span,
     WireError,
     decode,
@@ -38,21 +38,21 @@ counters = st.integers(0, 2**63 - 1)
 names = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=20).map(NodeId)
 incarnations = st.builds(Incarnation, counters, counters, counters)
 updates = st.builds(MemberUpdate, names, st.sampled_from(MemberState), incarnations, st.none() | names)
-notices = st.builds(Notice, st.text(max_size=20), counters, st.binary(max_size=30))
-rumours = st.builds(
-    Rumours, st.lists(updates, max_size=3).map(tuple), st.lists(notices, max_size=3).map(tuple)
+announcements = st.builds(Announcement, st.text(max_size=20), counters, st.binary(max_size=30))
+gossip = st.builds(
+    GossipItems, st.lists(updates, max_size=3).map(tuple), st.lists(announcements, max_size=3).map(tuple)
 )
 durations = st.floats(0, 1e6)
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(Ping, counters, rumours),
-    st.builds(Ack, counters, rumours, st.none() | names, st.none() | incarnations),
-    st.builds(PingRequest, counters, names, durations, rumours),
-    st.builds(Gossip, rumours),
+    st.builds(Ping, counters, gossip),
+    st.builds(Ack, counters, gossip, st.none() | names, st.none() | incarnations),
+    st.builds(PingRequest, counters, names, durations, gossip),
+    st.builds(Gossip, gossip),
     st.builds(Exchange, counters, st.booleans()),
     st.builds(
         Page,
         st.lists(updates, max_size=5).map(tuple),
-        st.lists(notices, max_size=3).map(tuple),
+        st.lists(announcements, max_size=3).map(tuple),
         st.builds(Span, st.text(max_size=5), st.none() | st.text(max_size=5)),
         st.builds(Span, st.text(max_size=5), st.none() | st.text(max_size=5)),
         st.booleans(),
@@ -91,7 +91,9 @@ def test_what_is_long_and_repeats_itself_is_deflated() -> None:
 
 
 def test_membership_is_never_deflated() -> None:
-    gossip = Datagram(Incarnation(1, 1), 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1000)),))))
+    gossip = Datagram(
+        Incarnation(1, 1), 1, Gossip(GossipItems(announcements=(Announcement("key", 1, bytes(1000)),)))
+    )
     assert len(encode(gossip)) > 1000
 
 
@@ -136,7 +138,7 @@ def test_counters_out_of_range_are_refused(boot: int) -> None:
 
 @pytest.mark.parametrize("wait_ms", [float("nan"), float("inf"), -1.0, 1e12])
 def test_durations_that_are_none_are_refused(wait_ms: float) -> None:
-    request = Datagram(Incarnation(1, 1), 1, PingRequest(1, NodeId("b"), wait_ms, Rumours()))
+    request = Datagram(Incarnation(1, 1), 1, PingRequest(1, NodeId("b"), wait_ms, GossipItems()))
     with pytest.raises(WireError):
         decode(encode(request))
 

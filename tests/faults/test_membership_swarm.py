@@ -1,13 +1,13 @@
 """A few seeds of the swarm. `make fuzz` runs many.
 
 ONCE_BROKEN found mistakes when they were added. What a seed draws changes whenever the swarm draws
-something new (last: meshes of one and two nodes, power domains, notices), so these no longer try what they
-found then: they are seeds like any other.
+something new (last: meshes of one and two nodes, power domains, announcements), so these no longer try what
+they found then: they are seeds like any other.
 """
 
 import pytest
 
-from comesh.core.events import NoticePosted
+from comesh.core.events import AnnouncementPosted
 from comesh.sim.faults import PowerLoss
 from comesh.sim.membership_swarm import MAX_NODES, Judge, draw, run_seed
 from comesh.sim.simulation import Simulation
@@ -22,14 +22,14 @@ def test_no_promise_is_broken(seed: int) -> None:
     assert not verdict.broken, f"{verdict.broken}\nreplay: {verdict.replay}"
 
 
-def test_the_swarm_draws_small_meshes_power_domains_and_notices() -> None:
+def test_the_swarm_draws_small_meshes_power_domains_and_announcements() -> None:
     cases = [draw(seed) for seed in range(200)]
     assert {1, 2, MAX_NODES} <= {case.nodes for case, _ in cases}
     dark = [case for case, _ in cases if any(isinstance(fault, PowerLoss) for fault in case.faults.faults)]
     assert len(dark) > 10
     assert any(not topology.power_domains for _, topology in cases)
     for case, _ in cases:
-        versions = [posting.notice.version for posting in case.postings]
+        versions = [posting.announcement.version for posting in case.postings]
         assert versions == sorted(set(versions))
     assert sum(len(case.postings) for case, _ in cases) > 200
 
@@ -41,7 +41,7 @@ def test_boards_that_differ_are_seen() -> None:
     assert judge.wait_for_agreement() == 0
     process = simulation.world.machines[min(simulation.world.machines)].process
     assert process is not None
-    simulation.world.give(process, NoticePosted(key="one", version=1, value=b"x"))
+    simulation.world.give(process, AnnouncementPosted(key="one", version=1, value=b"x"))
     assert judge.verdict() == ["agreement was lost in the calm: boards differ, as between n0 and n1"]
     assert judge.wait_for_agreement() is not None
 

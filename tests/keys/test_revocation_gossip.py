@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from one_node import one_node, until
 
-from comesh.core.effects import NoticeLearned
+from comesh.core.effects import AnnouncementLearned
 from comesh.runtime.credentials import Authority
 from comesh.runtime.inquiries import Said
 from comesh.runtime.questions import decoded
@@ -19,13 +19,13 @@ from comesh.runtime.revocation_gossip import ASK, KEY, MAX_WANTED, TELL
 def test_lists_are_given_to_who_has_older_ones_and_posted_for_all(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_node(tmp_path) as node:
-            spreading, trust = node.assembly.spreading, node.assembly.trust
+            spreading, trust = node.assembly.revocation_gossip, node.assembly.trust
             made = sign(Authority.load(tmp_path / "keys"), None, [7])
             assert msgspec.msgpack.decode(spreading.answer_peer(ASK, "{}") or b"") == []
             trust.take(made.der)
-            notice = node.assembly.node.membership.beliefs.board.get(KEY + made.digest)
-            assert notice is not None
-            assert notice.version == made.number
+            announcement = node.assembly.node.membership.beliefs.board.get(KEY + made.digest)
+            assert announcement is not None
+            assert announcement.version == made.number
             assert msgspec.msgpack.decode(spreading.answer_peer(ASK, "{}") or b"") == [made.der]
             has = msgspec.json.encode({made.authority: made.rank}).decode()
             assert msgspec.msgpack.decode(spreading.answer_peer(ASK, has) or b"") == []
@@ -42,7 +42,7 @@ def test_lists_are_given_to_who_has_older_ones_and_posted_for_all(tmp_path: Path
 def test_nonsense_is_counted_and_does_nothing(tmp_path: Path, about: str) -> None:
     async def story() -> None:
         async with one_node(tmp_path) as node:
-            spreading = node.assembly.spreading
+            spreading = node.assembly.revocation_gossip
             for ask in (ASK, TELL, "something else"):
                 spreading.answer_peer(ask, about)
             assert node.assembly.trust.revocations.lists == ()
@@ -59,25 +59,27 @@ def test_a_node_ends_for_a_list_of_its_authority_only(tmp_path: Path) -> None:
         async with one_node(tmp_path) as node:
             own = node.assembly.credentials.certificate.serial_number
             forged = sign(Authority.create(tmp_path / "theirs"), None, [own])
-            node.assembly.spreading.answer_peer(TELL, base64.b64encode(forged.der).decode())
+            node.assembly.revocation_gossip.answer_peer(TELL, base64.b64encode(forged.der).decode())
             assert not node.assembly.stopped.is_set()
-            node.assembly.spreading.answer_peer(TELL, "")  # said without proof: told, and no more
+            node.assembly.revocation_gossip.answer_peer(TELL, "")  # said without proof: told, and no more
             assert not node.assembly.stopped.is_set()
             assert any("is revoked" in what for what in node.assembly.trouble())
             true = sign(Authority.load(tmp_path / "keys"), None, [own])
-            node.assembly.spreading.answer_peer(TELL, base64.b64encode(true.der).decode())
+            node.assembly.revocation_gossip.answer_peer(TELL, base64.b64encode(true.der).decode())
             assert node.assembly.stopped.is_set()
             assert "the certificate of this node is revoked" in node.assembly.why_stopped
 
     asyncio.run(story())
 
 
-def test_notices_of_lists_that_nobody_has_are_bounded(tmp_path: Path) -> None:
+def test_announcements_of_lists_that_nobody_has_are_bounded(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_node(tmp_path) as node:
             for number in range(3 * MAX_WANTED):
-                node.assembly.spreading.on_observation(NoticeLearned(f"{KEY}{number:032x}", 1 << 62, b"x"))
-            assert len(node.assembly.spreading._wanted) == MAX_WANTED
+                node.assembly.revocation_gossip.on_observation(
+                    AnnouncementLearned(f"{KEY}{number:032x}", 1 << 62, b"x")
+                )
+            assert len(node.assembly.revocation_gossip._wanted) == MAX_WANTED
 
     asyncio.run(story())
 

@@ -17,16 +17,16 @@ from comesh.core.effects import (
     SetTimer,
     Stop,
 )
-from comesh.core.events import JournalFailed, JournalMended, NoticePosted, Timer, TimerFired
+from comesh.core.events import AnnouncementPosted, JournalFailed, JournalMended, Timer, TimerFired
 from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.journal import BootRaised, Image, JournalRecord
-from comesh.core.messages import WIRE_VERSION, Datagram, Gossip, Rumours, encode
+from comesh.core.messages import WIRE_VERSION, Datagram, Gossip, GossipItems, encode
 from comesh.runtime.host import DeviceEffect, Host
 from comesh.runtime.transport import Rest, no_rest
 
 LIFE = Incarnation(1, 1)
 PEER = NodeId("n2")
-NEWS = Gossip(Rumours())
+NEWS = Gossip(GossipItems())
 
 
 class DiskError(Exception):
@@ -147,7 +147,7 @@ class Everything:
 
     def give(self, *effects: Effect) -> None:
         self.script.append(list(effects))
-        self.host.give(NoticePosted(key="k", version=1, value=b""))
+        self.host.give(AnnouncementPosted(key="k", version=1, value=b""))
 
 
 async def until(condition: Callable[[], bool]) -> None:

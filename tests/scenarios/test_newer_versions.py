@@ -1,12 +1,12 @@
-"""A node that missed a deployment version hears of it from any message, not only from gossip: a notice does
-not outlive an outage of all nodes, and the version must."""
+"""A node that missed a deployment version hears of it from any message, not only from gossip: an announcement
+does not outlive an outage of all nodes, and the version must."""
 
 from msgspec.structs import replace
 from staging import NODES, Stage, lights
 
 from comesh.core.effects import Send
 from comesh.core.events import MessageReceived
-from comesh.core.messages import Gossip, Rumours
+from comesh.core.messages import Gossip, GossipItems
 from comesh.core.work_messages import DocumentAsked
 from comesh.sim.faults import Schedule
 from comesh.sim.operations import Operation, What
@@ -26,7 +26,7 @@ def _asks(stage: Stage, *, version: int) -> list[tuple[str, DocumentAsked]]:
         sender=N2,
         incarnation=other.process.node.node.membership.incarnation,
         deployment=version,
-        message=Gossip(Rumours()),
+        message=Gossip(GossipItems()),
     )
     now_ms = machine.clock.monotonic_ms(stage.world.now_ms)
     effects = machine.process.node.step(event, now_ms, now_ms)

@@ -12,7 +12,7 @@ from staging import Stage as Mesh
 from comesh.core.effects import Answered, Observation, RunTraced
 from comesh.core.group.finder import Sent
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
-from comesh.core.messages import Notice
+from comesh.core.messages import Announcement
 from comesh.core.node import Node
 from comesh.core.orders.audit import SLOTS
 from comesh.core.orders.part import PAUSED
@@ -103,11 +103,11 @@ def leader_of(mesh: Orders, group: GroupId) -> str:
     raise AssertionError(f"nobody serves {group}")
 
 
-def notice_of(mesh: Orders, name: str) -> Notice | None:
+def announcement_of(mesh: Orders, name: str) -> Announcement | None:
     """What a node has heard of a pause of all."""
     process = mesh.stage.world.machines[name].process
     assert process is not None
-    found: Notice | None = process.node.node.groups.notice(PAUSED)
+    found: Announcement | None = process.node.node.groups.announcement(PAUSED)
     return found
 
 
@@ -201,22 +201,22 @@ def test_a_pause_outlives_its_leader() -> None:
 
 
 def test_that_all_is_paused_is_known_after_an_outage_of_all_nodes() -> None:
-    """A group that a later version adds begins paused: it looks at the notice, which no disk holds."""
+    """A group that a later version adds begins paused: it looks at the announcement, which no disk holds."""
     mesh = Orders(lights("evening", "lamp"))
     mesh.ordered(KITCHEN, Pause(None))
     mesh.ordered(HALL, Pause(None))
-    before = notice_of(mesh, "n1")
+    before = announcement_of(mesh, "n1")
     assert before is not None
     for node in NODES:
         mesh.stage.kill(node)
     mesh.stage.start(*NODES)
     mesh.stage.run(20)
-    assert notice_of(mesh, "n1") == before
+    assert announcement_of(mesh, "n1") == before
     mesh.ordered(KITCHEN, Resume(None))
     mesh.ordered(HALL, Resume(None))
     mesh.stage.kill(leader_of(mesh, KITCHEN))
     mesh.stage.run(20)
-    assert getattr(notice_of(mesh, "n6"), "value", None) == b"", "it is not paused for who begins now"
+    assert getattr(announcement_of(mesh, "n6"), "value", None) == b"", "it is not paused for who begins now"
     mesh.end()
 
 

@@ -18,7 +18,16 @@ from comesh.core.effects import (
 from comesh.core.events import ApplyAsked, FireAsked, LeaveAsked, MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NodeId, RoutineId
 from comesh.core.journal import BootRaised
-from comesh.core.messages import MAX_DATAGRAM_BYTES, Ack, Datagram, Gossip, Notice, Ping, Rumours, encode
+from comesh.core.messages import (
+    MAX_DATAGRAM_BYTES,
+    Ack,
+    Announcement,
+    Datagram,
+    Gossip,
+    GossipItems,
+    Ping,
+    encode,
+)
 from comesh.core.node import AnyEvent
 from comesh.sim.radio import RadioSettings
 from comesh.sim.traffic import Lost, Parcel
@@ -26,7 +35,7 @@ from comesh.sim.world import LifeChange, WorldSettings
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
 PING_BYTES = len(encode(Datagram(LIFE, 1, PING)))
-ACK_BYTES = len(encode(Datagram(LIFE, 1, Ack(1, Rumours()))))
+ACK_BYTES = len(encode(Datagram(LIFE, 1, Ack(1, GossipItems()))))
 HOP_MS = 10 + PING_BYTES / 625
 """One hop of a ping from an end of the line."""
 
@@ -183,7 +192,7 @@ def test_a_paused_process_that_is_restarted_is_not_paused() -> None:
 def test_a_slow_process_takes_its_time_per_step() -> None:
     """Three pings within a moment, 100 ms each: seen one after the other, answered at the end of each."""
     toys = Toys(
-        line(2), {"n0": once(*[Send(N1, LIFE, Ping(n, PING.rumours)) for n in range(3)]), "n1": acking}
+        line(2), {"n0": once(*[Send(N1, LIFE, Ping(n, PING.gossip)) for n in range(3)]), "n1": acking}
     )
     toys.world.machines["n1"].step_ms = 100.0
     toys.world.run_until(1000.0)
@@ -361,7 +370,7 @@ def test_the_inbox_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("through_wire", [False, True])
 @pytest.mark.parametrize("to", [N0, N1])
 def test_what_is_too_big_for_the_wire_is_dropped_and_counted(through_wire: bool, to: NodeId) -> None:
-    huge = Gossip(Rumours(notices=(Notice("key", 1, bytes(MAX_DATAGRAM_BYTES)),)))
+    huge = Gossip(GossipItems(announcements=(Announcement("key", 1, bytes(MAX_DATAGRAM_BYTES)),)))
     settings = WorldSettings(start_spread_ms=0.0, through_wire=through_wire)
     toys = Toys(line(2), {"n0": once(Send(to, LIFE, huge), Send(to, LIFE, PING))}, settings=settings)
     toys.world.run_until(10_000.0)
@@ -372,9 +381,11 @@ def test_what_is_too_big_for_the_wire_is_dropped_and_counted(through_wire: bool,
 
 def test_the_biggest_message_is_counted_to_the_byte() -> None:
     spare = MAX_DATAGRAM_BYTES - len(
-        encode(Datagram(LIFE, 1, Gossip(Rumours(notices=(Notice("key", 1, bytes(1 << 19)),)))))
+        encode(
+            Datagram(LIFE, 1, Gossip(GossipItems(announcements=(Announcement("key", 1, bytes(1 << 19)),))))
+        )
     )
-    big = Gossip(Rumours(notices=(Notice("key", 1, bytes((1 << 19) + spare)),)))
+    big = Gossip(GossipItems(announcements=(Announcement("key", 1, bytes((1 << 19) + spare)),)))
     settings = WorldSettings(start_spread_ms=0.0, through_wire=True)
     toys = Toys(line(3), {"n0": once(Send(N2, LIFE, big))}, settings=settings)
     toys.world.run_until(60_000.0)

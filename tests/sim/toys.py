@@ -6,7 +6,7 @@ from typing import TypeVar
 from comesh.core.effects import Effect, Send, SetTimer
 from comesh.core.events import MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, Incarnation, NodeId
-from comesh.core.messages import Ack, Gossip, Message, Ping, Rumours
+from comesh.core.messages import Ack, Gossip, GossipItems, Message, Ping
 from comesh.core.node import AnyEvent
 from comesh.core.plan import Place
 from comesh.drivers.virtual.devices import DeviceSpec
@@ -16,8 +16,8 @@ from comesh.sim.world_settings import WorldSettings
 
 TICK = Timer("toy", "tick")
 LIFE = Incarnation(boot=1, nonce=1)
-PING = Ping(1, Rumours())
-GOSSIP = Gossip(Rumours())
+PING = Ping(1, GossipItems())
+GOSSIP = Gossip(GossipItems())
 
 _Event = TypeVar("_Event")
 Script = Callable[[AnyEvent, float], list[Effect]]
@@ -71,7 +71,7 @@ def ticking(every_ms: float, *, to: NodeId | None = None, message: Message = PIN
 def acking(event: AnyEvent, now_ms: float) -> list[Effect]:
     """Answers pings."""
     if isinstance(event, MessageReceived) and isinstance(event.message, Ping):
-        return [Send(event.sender, LIFE, Ack(event.message.number, Rumours()))]
+        return [Send(event.sender, LIFE, Ack(event.message.number, GossipItems()))]
     return []
 
 

@@ -98,7 +98,7 @@ def _of_membership(seed: int) -> Iterator[str]:
     for line in [
         *_world(case.settings, case.membership),
         f"membership probes {probing}",
-        f"notices posted: {len(case.postings)}",
+        f"announcements posted: {len(case.postings)}",
         *fault_lines(case.faults),
     ]:
         yield f"  {line}"

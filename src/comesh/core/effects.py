@@ -109,7 +109,7 @@ class MemberChanged(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-class NoticeLearned(msgspec.Struct, frozen=True, gc=False):
+class AnnouncementLearned(msgspec.Struct, frozen=True, gc=False):
     key: str
     version: int
     value: bytes
@@ -189,7 +189,7 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 Observation = (
     MemberChanged
-    | NoticeLearned
+    | AnnouncementLearned
     | Refused
     | LeaderChanged
     | Committed

@@ -122,8 +122,8 @@ class RecoverAsked(Event, frozen=True):
     by: str = ""
 
 
-class NoticePosted(Event, frozen=True):
-    """Something that all nodes should come to know: see core/membership/notices.py."""
+class AnnouncementPosted(Event, frozen=True):
+    """Something that all nodes should come to know: see core/membership/announcements.py."""
 
     key: str
     version: int

@@ -24,7 +24,7 @@ class Incarnation(msgspec.Struct, frozen=True, array_like=True, order=True, gc=F
 
     boot rises with every process start and is flushed before use; nonce is drawn at each start, so that
     two processes that run from copies of one disk are never mistaken for each other; refutation rises
-    when a living node has to contradict a rumour of its death.
+    when a living node has to contradict an update of its death.
     """
 
     boot: Counter

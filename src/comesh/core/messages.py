@@ -34,7 +34,7 @@ class MemberState(IntEnum):
 
 
 class MemberUpdate(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A rumour about a member. by names who suspects, so that independent suspicions can be counted."""
+    """An update about a member. by names who suspects, so that independent suspicions can be counted."""
 
     node: NodeId
     state: MemberState
@@ -42,7 +42,7 @@ class MemberUpdate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by: NodeId | None = None
 
 
-class Notice(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Announcement(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Opaque data that rides along to everyone; of two with one key the higher version stays."""
 
     key: str
@@ -50,11 +50,11 @@ class Notice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     value: bytes
 
 
-class Rumours(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class GossipItems(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What rides on every membership message: a bounded number of each kind."""
 
     members: tuple[MemberUpdate, ...] = ()
-    notices: tuple[Notice, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -65,14 +65,14 @@ class Ping(_Message, frozen=True, tag=1):
     """Are you there? number comes back in the Ack."""
 
     number: int
-    rumours: Rumours
+    gossip: GossipItems
 
 
 class Ack(_Message, frozen=True, tag=2):
     """Here I am; or, from a helper, target is (and this is its incarnation)."""
 
     number: int
-    rumours: Rumours
+    gossip: GossipItems
     target: NodeId | None = None
     target_incarnation: Incarnation | None = None
 
@@ -83,13 +83,13 @@ class PingRequest(_Message, frozen=True, tag=3):
     number: int
     target: NodeId
     wait_ms: DurationMs
-    rumours: Rumours
+    gossip: GossipItems
 
 
 class Gossip(_Message, frozen=True, tag=4):
     """News that should not wait for the next probe."""
 
-    rumours: Rumours
+    gossip: GossipItems
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -104,7 +104,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Exchange(_Message, frozen=True, tag=5):
     """Compare all that we know, first by digest. answer: the digests are equal. members: the digest of the
-    members alone; where only notices differ, only they are sent."""
+    members alone; where only announcements differ, only they are sent."""
 
     digest: int
     answer: bool = False
@@ -116,9 +116,9 @@ class Page(_Message, frozen=True, tag=8):
     it knows better there."""
 
     members: tuple[MemberUpdate, ...]
-    notices: tuple[Notice, ...]
+    announcements: tuple[Announcement, ...]
     member_span: Span
-    notice_span: Span
+    announcement_span: Span
     answer: bool = False
 
 

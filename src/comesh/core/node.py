@@ -6,6 +6,7 @@ from typing import assert_never
 from comesh.core.draws import Draws
 from comesh.core.effects import Effect
 from comesh.core.events import (
+    AnnouncementPosted,
     ApplyAsked,
     DeviceAnswered,
     DeviceReported,
@@ -14,7 +15,6 @@ from comesh.core.events import (
     JournalMended,
     LeaveAsked,
     MessageReceived,
-    NoticePosted,
     OrderAsked,
     RecoverAsked,
     Started,
@@ -26,7 +26,7 @@ from comesh.core.group_messages import InConfig
 from comesh.core.ids import NodeId
 from comesh.core.membership import Medley, MembershipSettings, Roster
 from comesh.core.membership.table import Table
-from comesh.core.messages import Gossip, Rumours
+from comesh.core.messages import Gossip, GossipItems
 from comesh.core.program import Program
 from comesh.core.step import Step
 from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
@@ -36,7 +36,7 @@ AnyEvent = (
     | TimerFired
     | DeviceAnswered
     | DeviceReported
-    | NoticePosted
+    | AnnouncementPosted
     | Started
     | LeaveAsked
     | FireAsked
@@ -125,8 +125,8 @@ class Node:
                     self.membership.on_message(event, message, step)
             case TimerFired():
                 self.membership.on_timer(event.timer, step)
-            case NoticePosted():
-                self.membership.on_notice(event, step)
+            case AnnouncementPosted():
+                self.membership.on_announcement(event, step)
             case LeaveAsked():
                 self.membership.on_leave(step)
             case Started():
@@ -185,8 +185,8 @@ class Node:
                 groups.on_unable(step)
             case JournalMended():
                 groups.on_able(event.journal, step)
-            case NoticePosted():
-                self.membership.on_notice(event, step)
+            case AnnouncementPosted():
+                self.membership.on_announcement(event, step)
             case _:
                 assert_never(event)
 
@@ -196,7 +196,7 @@ class Node:
             groups.post_office.on_newer(event.sender, step)
         elif event.deployment < newest and self.membership.is_former(event.sender):
             # It does not know yet that it was removed, and nobody else speaks to it any more.
-            step.send(event.sender, self.membership.incarnation, Gossip(Rumours()))
+            step.send(event.sender, self.membership.incarnation, Gossip(GossipItems()))
 
     def _on_group_message(
         self,

@@ -228,8 +228,8 @@ class Applying:
         """What is paused and maintained: of all groups that are reached."""
         entities, groups = self._assembly.inquiries.entities, self._assembly.node.groups
         routines, devices = await entities.survey("routine"), await entities.survey("device")
-        notice = None if groups is None else groups.notice(PAUSED)
-        all_paused = notice is not None and bool(notice.value)  # whatever is new will be, too
+        announcement = None if groups is None else groups.announcement(PAUSED)
+        all_paused = announcement is not None and bool(announcement.value)  # whatever is new will be, too
         return Orders(paused={} if all_paused else _orders(routines), maintained=_orders(devices))
 
     async def _compare(self, text: str, orders: Orders | None = None) -> Preview:

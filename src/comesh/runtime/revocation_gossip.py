@@ -1,9 +1,9 @@
-"""How lists of revoked certificates come to all nodes, from whichever node a person gave one to.
+"""Spreads lists of revoked certificates from the node that was given one to all others.
 
-Who has a new list posts a notice, which gossip brings to everybody: the list's digest, nothing else. Who does
-not have that list asks other nodes for newer ones than its own, and looks at the signature of what comes. Now
-and then it asks without a notice, too: so a notice that somebody spoils costs time, and hides nothing. A node
-that is refused because it is revoked is told the list that says so.
+A node with a new list posts an announcement, which gossip brings to everybody: the list's digest, nothing
+else. A node without that list asks other nodes for newer ones than its own, and checks the signature of each.
+Now and then it asks without an announcement, too: so a spoiled announcement costs time, and hides nothing. A
+node that is refused because it is revoked gets the list that says so.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from comesh.core.effects import NoticeLearned, Observation
-from comesh.core.events import NoticePosted
+from comesh.core.effects import AnnouncementLearned, Observation
+from comesh.core.events import AnnouncementPosted
 from comesh.core.ids import NodeId
 from comesh.runtime.questions import question
 from comesh.runtime.revocation import Rank, RevocationList
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
 
 KEY: Final = "revoked/"
-"""Of notices; the digest of a list follows."""
+"""Prefix of the announcements' keys; the digest of a list follows."""
 ASK: Final = "revoked"
 TELL: Final = "you are revoked"
 ASKED_AT_ONCE: Final = 3
 LOOK_S: Final = 1.0
 """How often files are looked at."""
 AGAIN_S: Final = 1.0
-"""Between questions for a list that a notice tells of."""
+"""Between questions for a list that an announcement tells of."""
 SWEEP_S: Final = 60.0
-"""How often others are asked although no notice tells of a list."""
+"""How often others are asked although no announcement tells of a list."""
 MAX_WANTED: Final = 64
 """Digests of lists that are known of and not there."""
 MAX_ASKED_ROUNDS: Final = 100
-"""For one notice: then nobody who answers has it."""
+"""For one announcement: then nobody who answers has it."""
 
 _Ranks = dict[str, Rank]
 """What a node has of each authority."""
@@ -48,7 +48,7 @@ class RevocationGossip:
         self._assembly = assembly
         self._trust = assembly.trust
         self._wanted: dict[str, int] = {}
-        """Digests of lists that notices tell of, and how often they were asked for."""
+        """Digests of lists that announcements tell of, and how often they were asked for."""
         self._news = asyncio.Event()
         self._next = 0
         self._trust.on_revoked.append(self.post)
@@ -57,10 +57,10 @@ class RevocationGossip:
     def post(self) -> None:
         """Tell everybody which lists there are."""
         for one in self._trust.revocations.lists:
-            self._assembly.host.give(NoticePosted(key=KEY + one.digest, version=one.number, value=b""))
+            self._assembly.host.give(AnnouncementPosted(key=KEY + one.digest, version=one.number, value=b""))
 
     def on_observation(self, told: Observation) -> None:
-        if isinstance(told, NoticeLearned) and told.key.startswith(KEY):
+        if isinstance(told, AnnouncementLearned) and told.key.startswith(KEY):
             digest = told.key.removeprefix(KEY)
             if digest not in self._held() and len(self._wanted) < MAX_WANTED:
                 self._wanted[digest] = 0

@@ -10,13 +10,13 @@ from typing import Final
 
 from comesh.core.devices.part import Devices
 from comesh.core.effects import (
+    AnnouncementLearned,
     Answered,
     CommitKnown,
     Committed,
     DeviceChanged,
     LeaderChanged,
     MemberChanged,
-    NoticeLearned,
     Observation,
     Refused,
     RunTraced,
@@ -85,7 +85,7 @@ class View:
                     waiting(told)
             case Refused():
                 self._count_refusal(told.why.split(":")[0][:80])
-            case LeaderChanged() | DeviceChanged() | MemberChanged() | NoticeLearned():
+            case LeaderChanged() | DeviceChanged() | MemberChanged() | AnnouncementLearned():
                 pass
         if self.watchers:
             news = self._news(told)

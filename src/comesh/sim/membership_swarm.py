@@ -1,13 +1,13 @@
 """The swarm: a seed draws a whole mesh and everything that goes wrong in it; checkers judge what came.
 
 A seed decides size (from a single node on), shape, power domains, radio, clocks, membership settings, a
-schedule of faults, and notices that some nodes post while things break. First comes a phase in which anything
-may break, then a quiet one in which the mesh has to recover (TigerBeetle's habit). What is checked of
-membership:
+schedule of faults, and announcements that some nodes post while things break. First comes a phase in which
+anything may break, then a quiet one in which the mesh has to recover (TigerBeetle's habit). What is checked
+of membership:
 
 - *agreement*: within RECOVERY_MS of the last fault all running nodes hold one table, its living members
-  are those that run, and none is suspect; their boards of notices are the same (what was posted a moment
-  before its node crashed may be on none);
+  are those that run, and none is suspect; their boards of announcements are the same (what was posted a
+  moment before its node crashed may be on none);
 - *calm*: from then on no life that runs is buried, except where a card was copied: that name's address
   may have to be learned again;
 - *one of each name*: at the end one process per name runs, and a process only ever ended itself because
@@ -22,10 +22,10 @@ import msgspec
 
 from comesh.core.draws import Draws
 from comesh.core.effects import MemberChanged, Observation
-from comesh.core.events import NoticePosted
+from comesh.core.events import AnnouncementPosted
 from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings
-from comesh.core.messages import MemberState, Notice
+from comesh.core.messages import Announcement, MemberState
 from comesh.core.node import Node
 from comesh.core.streams import stream
 from comesh.sim.engine import Priority
@@ -44,15 +44,15 @@ CALM_MS = 30_000.0
 RIVAL_MS = 5_000.0
 MAX_NODES = 40
 MAX_POWER_DOMAINS = 4
-MAX_NOTICES = 12
+MAX_ANNOUNCEMENTS = 12
 
 
 class Posting(msgspec.Struct, frozen=True):
-    """A node posts a notice, if it runs then."""
+    """A node posts an announcement, if it runs then."""
 
     at_ms: float
     node: NodeId
-    notice: NoticePosted
+    announcement: AnnouncementPosted
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,12 +105,16 @@ def _draw_postings(topology: Topology, seed: int) -> tuple[Posting, ...]:
     """A few keys, whose versions rise, each from any node."""
     draws = stream(seed, "swarm notices")
     nodes = sorted(topology.nodes)
-    times_ms = sorted(round(draws.between(0.0, BREAKING_MS), 3) for _ in range(draws.below(MAX_NOTICES + 1)))
+    times_ms = sorted(
+        round(draws.between(0.0, BREAKING_MS), 3) for _ in range(draws.below(MAX_ANNOUNCEMENTS + 1))
+    )
     return tuple(
         Posting(
             at_ms,
             draws.choice(nodes),
-            NoticePosted(key=draws.choice(["one", "two"]), version=version, value=bytes(draws.below(200))),
+            AnnouncementPosted(
+                key=draws.choice(["one", "two"]), version=version, value=bytes(draws.below(200))
+            ),
         )
         for version, at_ms in enumerate(times_ms, start=1)
     )
@@ -191,7 +195,7 @@ def run_seed(seed: int) -> Verdict:
 def _post(world: World, posting: Posting) -> None:
     process = world.machines[posting.node].process
     if process is not None:
-        world.give(process, posting.notice)
+        world.give(process, posting.announcement)
 
 
 class Judge:
@@ -265,10 +269,10 @@ class Judge:
         )
 
     def _other_boards(self) -> str:
-        """Two running nodes whose notices differ; empty if there are none."""
-        boards: dict[tuple[Notice, ...], NodeId] = {}
+        """Two running nodes whose announcements differ; empty if there are none."""
+        boards: dict[tuple[Announcement, ...], NodeId] = {}
         for node_id, nodes in sorted(self._running().items()):
-            board = sorted(nodes[0].membership.beliefs.board, key=lambda notice: notice.key)
+            board = sorted(nodes[0].membership.beliefs.board, key=lambda announcement: announcement.key)
             boards.setdefault(tuple(board), node_id)
         return (
             f"boards differ, as between {' and '.join(sorted(boards.values())[:2])}"

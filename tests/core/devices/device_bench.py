@@ -135,11 +135,11 @@ class _Surroundings:
         self._bench.probed.append(device)
         return self._bench.can_probe
 
-    def notice(self, key: str) -> None:
+    def announcement(self, key: str) -> None:
         return None
 
-    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
-        self._bench.notices.append((key, version, value))
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None:
+        self._bench.announcements.append((key, version, value))
 
     def learn_document(self, version: int, text: str, step: Step) -> None:
         raise AssertionError("devices commit no documents")
@@ -170,7 +170,7 @@ class Bench:
         self.local: list[Work] = []
         self.done: list[Effect] = []
         self.probed: list[DeviceId] = []
-        self.notices: list[tuple[str, int, bytes]] = []
+        self.announcements: list[tuple[str, int, bytes]] = []
         self.can_probe = True
         self.commits = True
         self.entries = 0

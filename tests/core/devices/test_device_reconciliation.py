@@ -235,4 +235,4 @@ def test_status_is_gossiped_above_what_may_have_been_lost() -> None:
         bench.record(DeviceId("sensor")), status=Status.DOWN, status_version=2
     )
     outage(bench)
-    assert ("device/sensor", 1002, b"down") in bench.notices
+    assert ("device/sensor", 1002, b"down") in bench.announcements

@@ -50,7 +50,7 @@ def test_a_first_answer_is_committed_as_up_and_not_gossiped() -> None:
     bench = settled()
     assert bench.record(LAMP).status is Status.UP
     assert DeviceChanged(LAMP, "up", "it answers") in bench.observed()
-    assert bench.notices == []
+    assert bench.announcements == []
 
 
 def test_a_change_goes_once_to_each_group_that_watches_until_seen() -> None:
@@ -101,14 +101,14 @@ def test_silence_is_probed_then_down_and_an_answer_is_up() -> None:
     assert bench.record(SENSOR).status is Status.UP
     bench.run(500)
     assert bench.record(SENSOR).status is Status.DOWN
-    assert bench.notices == [("device/sensor", 2, b"down")]
+    assert bench.announcements == [("device/sensor", 2, b"down")]
     assert [(reading.values, reading.up) for reading in bench.take(Reading)] == [(None, False)]
     bench.run(5000)
     assert bench.probed == [SENSOR]
     bench.answering[SENSOR] = {"value": 1}
     bench.run(1000)
     assert bench.record(SENSOR).status is Status.UP
-    assert bench.notices[1:] == [("device/sensor", 3, b"up")]
+    assert bench.announcements[1:] == [("device/sensor", 3, b"up")]
     assert bench.take(Reading)[-1].values == {"value": 1}
 
 
@@ -121,7 +121,7 @@ def test_a_probe_that_is_answered_keeps_the_device_up() -> None:
     bench.answering[SENSOR] = {"value": 1}
     bench.run(3000)
     assert bench.record(SENSOR).status is Status.UP
-    assert not bench.notices
+    assert not bench.announcements
 
 
 def test_an_error_is_as_good_as_silence_and_with_nobody_to_probe_it_is_read_again() -> None:

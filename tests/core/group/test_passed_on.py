@@ -26,7 +26,7 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
     """The leader of the run's group may be so new that nobody else has heard of it."""
     around: Any = SimpleNamespace(
         own=NodeId("n3"),
-        notice=lambda key: None,
+        announcement=lambda key: None,
         serving=lambda group: None,
         membership=SimpleNamespace(incarnation=Incarnation(1, 0, 0)),
         versions=SimpleNamespace(newest=SimpleNamespace(settings=ProtocolSettings())),

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from comesh.core.effects import CancelTimer, Effect, Persist, Send, SetTimer
-from comesh.core.events import Event, MessageReceived, NoticePosted, Started, Timer, TimerFired
+from comesh.core.events import AnnouncementPosted, Event, MessageReceived, Started, Timer, TimerFired
 from comesh.core.group.config import OF_THE_SEAT, Config, Seat
-from comesh.core.group.finder import listing_notice
+from comesh.core.group.finder import listing_announcement
 from comesh.core.group.groups import Groups
 from comesh.core.group_messages import Acked, Body, GiveUp, InConfig, Moved, Retire, Start, Update
 from comesh.core.ids import DeviceId, Incarnation, NodeId, RoutineId
@@ -88,8 +88,8 @@ class Alone:
 
     def learns(self, of: Config) -> list[Effect]:
         """The directory has this config now."""
-        key, version, value = listing_notice(of, OPENING, of.nodes[0], quiet=False)
-        return self._step(NoticePosted(key=key, version=version, value=value))
+        key, version, value = listing_announcement(of, OPENING, of.nodes[0], quiet=False)
+        return self._step(AnnouncementPosted(key=key, version=version, value=value))
 
     @property
     def groups(self) -> Groups:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from comesh.core.draws import mix64
-from comesh.core.effects import Effect, MemberChanged, NoticeLearned, Observation
-from comesh.core.events import NoticePosted
+from comesh.core.effects import AnnouncementLearned, Effect, MemberChanged, Observation
+from comesh.core.events import AnnouncementPosted
 from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings, Roster
 from comesh.core.messages import MemberState
@@ -35,7 +35,7 @@ class Adopter(Node):
         self._rosters = rosters
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float | None = None) -> list[Effect]:
-        if isinstance(event, NoticePosted) and event.key == ADOPT:
+        if isinstance(event, AnnouncementPosted) and event.key == ADOPT:
             step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
             self.membership.adopt(self._rosters[event.version], step)
             return step.effects
@@ -102,7 +102,7 @@ class Mesh:
         for name, machine in self.world.machines.items():
             if machine.process is not None and (by is None or name in by):
                 version = len(self.rosters) - 1
-                self.world.give(machine.process, NoticePosted(key=ADOPT, version=version, value=b""))
+                self.world.give(machine.process, AnnouncementPosted(key=ADOPT, version=version, value=b""))
 
     def arrive(self, name: str) -> None:
         """A node that comes with a later version starts for the first time."""
@@ -177,19 +177,19 @@ class Mesh:
     def post(self, name: str, key: str, version: int, value: bytes) -> None:
         process = self.machine(name).process
         assert process is not None
-        self.world.give(process, NoticePosted(key=key, version=version, value=value))
+        self.world.give(process, AnnouncementPosted(key=key, version=version, value=value))
 
     def learned(self, key: str) -> dict[NodeId, list[bytes]]:
         learned: dict[NodeId, list[bytes]] = {}
         for _, node, what in self.log:
-            if isinstance(what, NoticeLearned) and what.key == key:
+            if isinstance(what, AnnouncementLearned) and what.key == key:
                 learned.setdefault(node, []).append(what.value)
         return learned
 
     def posted(self, name: str, key: str) -> bytes | None:
         """What a node's board says now."""
-        notice = self.node(name).membership.beliefs.board.get(key)
-        return None if notice is None else notice.value
+        announcement = self.node(name).membership.beliefs.board.get(key)
+        return None if announcement is None else announcement.value
 
     def stopped(self) -> list[Life]:
         """Processes that ended themselves, with what they said."""

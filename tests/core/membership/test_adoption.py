@@ -11,7 +11,7 @@ from comesh.core.membership.former import MAX_FORMER, Former
 from comesh.core.membership.medley import FORMER_EXCHANGES
 from comesh.core.membership.probe_schedule import ProbeSchedule
 from comesh.core.membership.table import Table
-from comesh.core.messages import Gossip, MemberState, MemberUpdate, Ping, Rumours
+from comesh.core.messages import Gossip, GossipItems, MemberState, MemberUpdate, Ping
 from comesh.core.plan import Place, PlannedNode
 from comesh.core.step import Step
 from mesh import Mesh
@@ -45,7 +45,7 @@ def adopt(made: Medley, *names: str, at_ms: float = 2000.0) -> Step:
 
 
 def gossip(node: str, state: MemberState, by: str | None = None) -> Gossip:
-    return Gossip(Rumours((MemberUpdate(NodeId(node), state, LIFE, NodeId(by) if by else None),)))
+    return Gossip(GossipItems((MemberUpdate(NodeId(node), state, LIFE, NodeId(by) if by else None),)))
 
 
 def refusals(step: Step) -> list[Refused]:
@@ -110,7 +110,7 @@ def test_an_equal_roster_changes_nothing() -> None:
 def test_beliefs_follow_the_names_not_the_numbers() -> None:
     made = medley("c", "m", "x", "z")
     hear(made, "c", gossip("x", MemberState.DEAD))
-    hear(made, "z", Ping(1, Rumours()))
+    hear(made, "z", Ping(1, GossipItems()))
     made.prober.round_trips.sample(3, 40.0)
     version = made.version
     adopt(made, "a", "b", "m", "x", "z")
@@ -161,14 +161,14 @@ def test_suspicions_of_those_who_stay_go_on_and_of_the_removed_end() -> None:
     assert probed == ["x"], "hearsay: this node looks for itself"
 
 
-def test_rumours_about_the_removed_are_not_told_any_more() -> None:
+def test_updates_about_removed_nodes_are_dropped() -> None:
     made = medley("b", "m", "x", "z")
     hear(made, "z", gossip("x", MemberState.DEAD))
     hear(made, "z", gossip("b", MemberState.DEAD))
     adopt(made, "m", "x", "z")
-    step = hear(made, "z", Ping(1, Rumours()), 3000.0)
+    step = hear(made, "z", Ping(1, GossipItems()), 3000.0)
     (answer,) = [effect.message for effect in step.effects if isinstance(effect, Send)]
-    assert [update.node for update in answer.rumours.members] == ["x"]
+    assert [update.node for update in answer.gossip.members] == ["x"]
 
 
 def test_probes_of_the_removed_end_and_others_are_answered_under_new_numbers() -> None:
@@ -223,7 +223,7 @@ def test_who_is_removed_and_has_a_seat_hears_the_nodes_of_the_newer_version() ->
     made.stay(named("x", "y"), step)
     assert not [effect for effect in step.effects if isinstance(effect, Send)], "it stays"
     for known in ("x", "y"):
-        assert refusals(hear(made, known, Ping(1, Rumours()), 3000.0)) == []
+        assert refusals(hear(made, known, Ping(1, GossipItems()), 3000.0)) == []
     assert made.living == ("m", "x", "y")
     assert made.is_former(NodeId("b")), "of the version before"
     assert made.is_former(NodeId("z"))
@@ -241,11 +241,11 @@ def test_the_removed_are_not_complained_about_for_a_while() -> None:
     made = medley("b", "m", "z")
     adopt(made, "m", "z")
     soon_ms = 60_000.0
-    assert refusals(hear(made, "b", Ping(1, Rumours()), soon_ms)) == []
+    assert refusals(hear(made, "b", Ping(1, GossipItems()), soon_ms)) == []
     assert refusals(hear(made, "z", gossip("b", MemberState.DEAD), soon_ms)) == []
-    assert len(refusals(hear(made, "q", Ping(1, Rumours()), soon_ms))) == 1
+    assert len(refusals(hear(made, "q", Ping(1, GossipItems()), soon_ms))) == 1
     late_ms = 2000.0 + FORMER_EXCHANGES * SETTINGS.exchange_ms
-    assert len(refusals(hear(made, "b", Ping(1, Rumours()), late_ms))) == 1
+    assert len(refusals(hear(made, "b", Ping(1, GossipItems()), late_ms))) == 1
     assert len(refusals(hear(made, "z", gossip("b", MemberState.DEAD), late_ms))) == 1
 
 

@@ -7,19 +7,19 @@ from comesh.core.events import MessageReceived, Started, Timer, TimerFired
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.journal import BootRaised
 from comesh.core.membership import MembershipSettings
+from comesh.core.membership.announcements import MAX_VALUE_BYTES
 from comesh.core.membership.medley import GOSSIP, RIVAL
-from comesh.core.membership.notices import MAX_VALUE_BYTES
 from comesh.core.messages import (
     Ack,
     Doubled,
     Gossip,
+    GossipItems,
     MemberState,
     MemberUpdate,
     Message,
     Nack,
     Ping,
     PingRequest,
-    Rumours,
 )
 from comesh.core.node import Node
 from comesh.sim.disk import Disk
@@ -194,7 +194,7 @@ def test_of_two_processes_with_one_name_the_younger_stays(card_age_boots: int) -
 
 
 @pytest.mark.parametrize("shape", [Shape.GRID, Shape.LINE])
-def test_notices_reach_everyone_once_and_the_newest_stays(shape: Shape) -> None:
+def test_announcements_reach_everyone_once_and_the_newest_stays(shape: Shape) -> None:
     mesh = Mesh(20, loss=0.05, shape=shape)
     mesh.run(10)
     mesh.post(mesh.ids[0], "config/c1", 7, b"seven")
@@ -235,7 +235,7 @@ def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
     )
 
 
-def test_of_two_notices_of_one_version_all_keep_the_same() -> None:
+def test_of_two_announcements_of_one_version_all_keep_the_same() -> None:
     mesh = Mesh(6)
     mesh.run(5)
     mesh.post(mesh.ids[0], "config/c1", 5, b"one")
@@ -261,9 +261,9 @@ def test_an_incarnation_out_of_all_measure_is_not_topped(claim: Incarnation) -> 
     mesh = Mesh(3)
     mesh.run(5)
     node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
-    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.DEAD, claim),)))
+    gossip = Gossip(GossipItems((MemberUpdate(mesh.ids[0], MemberState.DEAD, claim),)))
     effects = node.step(
-        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 5000.0
+        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=gossip), 5000.0
     )
     assert any(isinstance(effect, Observe) and isinstance(effect.observation, Refused) for effect in effects)
     assert node.membership.incarnation.boot == 1
@@ -273,9 +273,9 @@ def test_a_raised_boot_is_on_disk_before_it_is_spoken() -> None:
     mesh = Mesh(3)
     mesh.run(5)
     node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
-    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.DEAD, Incarnation(7, 1)),)))
+    gossip = Gossip(GossipItems((MemberUpdate(mesh.ids[0], MemberState.DEAD, Incarnation(7, 1)),)))
     effects = node.step(
-        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 5000.0
+        MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=gossip), 5000.0
     )
     effects += node.step(TimerFired(timer=GOSSIP), 5001.0)
     spoken = [
@@ -304,7 +304,7 @@ def test_a_rival_that_is_only_remembered_stops_nobody() -> None:
     node.step(TimerFired(timer=RIVAL), 28_000.0)
     assert node.membership.incarnation.boot == 10, "nobody heard it again: the node speaks above it"
     later = Incarnation(11, 9)
-    hear(Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.ALIVE, later),))), 90_000.0)
+    hear(Gossip(GossipItems((MemberUpdate(mesh.ids[0], MemberState.ALIVE, later),))), 90_000.0)
     assert not any(isinstance(effect, Stop) for effect in hear(Doubled(later, 100.0), 91_000.0))
     assert any(isinstance(effect, Stop) for effect in hear(Doubled(later, 100.0), 93_000.0))
 
@@ -314,13 +314,13 @@ def test_a_helper_passes_on_only_what_it_heard_from_the_target() -> None:
     mesh.run(5)
     helper = mesh.node(mesh.ids[0])
     lives = [mesh.node(node).membership.incarnation for node in mesh.ids]
-    request = PingRequest(5, mesh.ids[2], 100.0, Rumours())
+    request = PingRequest(5, mesh.ids[2], 100.0, GossipItems())
     effects = helper.step(
         MessageReceived(sender=mesh.ids[1], incarnation=lives[1], deployment=1, message=request), 5000.0
     )
     (ping,) = [effect.message for effect in effects if isinstance(effect, Send)]
     assert isinstance(ping, Ping)
-    forged = Ack(ping.number, Rumours(), mesh.ids[2], lives[2])
+    forged = Ack(ping.number, GossipItems(), mesh.ids[2], lives[2])
     effects = helper.step(
         MessageReceived(sender=mesh.ids[3], incarnation=lives[3], deployment=1, message=forged), 5010.0
     )
@@ -341,7 +341,7 @@ def test_seeds_are_asked_and_others_too() -> None:
     assert len(set(asked)) == 6
 
 
-def test_a_notice_that_is_too_large_is_refused() -> None:
+def test_an_announcement_that_is_too_large_is_refused() -> None:
     mesh = Mesh(3)
     mesh.run(5)
     mesh.post(mesh.ids[0], "config/c1", 1, bytes(MAX_VALUE_BYTES + 1))
@@ -351,7 +351,7 @@ def test_a_notice_that_is_too_large_is_refused() -> None:
     assert mesh.learned("config/c1") == {}
 
 
-def test_strangers_and_rumours_about_strangers_are_refused_and_told() -> None:
+def test_strangers_and_updates_about_strangers_are_refused_and_reported() -> None:
     mesh = Mesh(4)
     mesh.run(5)
     node = mesh.node(mesh.ids[0])
@@ -360,7 +360,7 @@ def test_strangers_and_rumours_about_strangers_are_refused_and_told() -> None:
     )
     (effect,) = node.step(stranger, 5000.0)
     assert "not a node of this deployment" in effect.observation.why
-    about = Gossip(Rumours((MemberUpdate(NodeId("stranger"), MemberState.ALIVE, Incarnation(1, 1)),)))
+    about = Gossip(GossipItems((MemberUpdate(NodeId("stranger"), MemberState.ALIVE, Incarnation(1, 1)),)))
     known = mesh.node(mesh.ids[1]).membership.incarnation
     effects = node.step(
         MessageReceived(sender=mesh.ids[1], incarnation=known, deployment=1, message=about), 5000.0
@@ -373,7 +373,7 @@ def test_a_node_asked_to_try_itself_answers() -> None:
     mesh = Mesh(3)
     mesh.run(5)
     node, asker = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1])
-    request = PingRequest(7, mesh.ids[0], 100.0, Rumours())
+    request = PingRequest(7, mesh.ids[0], 100.0, GossipItems())
     (answer,) = node.step(
         MessageReceived(
             sender=mesh.ids[1], incarnation=asker.membership.incarnation, deployment=1, message=request
@@ -381,7 +381,7 @@ def test_a_node_asked_to_try_itself_answers() -> None:
         5000.0,
     )
     assert isinstance(answer, Send)
-    assert answer.message == Ack(7, Rumours(), mesh.ids[0], node.membership.incarnation)
+    assert answer.message == Ack(7, GossipItems(), mesh.ids[0], node.membership.incarnation)
 
 
 def test_asking_twice_to_leave_does_not_put_it_off() -> None:
@@ -400,18 +400,18 @@ def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
     mesh.run(10)
     node, suspect = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[3])
     other = mesh.node(mesh.ids[1]).membership.incarnation
-    rumour = Gossip(
-        Rumours(
+    gossip = Gossip(
+        GossipItems(
             (MemberUpdate(mesh.ids[3], MemberState.SUSPECT, suspect.membership.incarnation, mesh.ids[5]),)
         )
     )
-    node.step(MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=rumour), 10_000.0)
+    node.step(MessageReceived(sender=mesh.ids[1], incarnation=other, deployment=1, message=gossip), 10_000.0)
     effects = node.step(TimerFired(timer=Timer("membership", "suspicion", mesh.ids[3])), 16_000.0)
     assert node.membership.beliefs.table.state(3) == MemberState.SUSPECT
     (ping,) = [effect for effect in effects if isinstance(effect, Send)]
     assert ping.to == mesh.ids[3]
     assert isinstance(ping.message, Ping)
-    assert ping.message.rumours.members[0].state == MemberState.SUSPECT, "so that it can contradict"
+    assert ping.message.gossip.members[0].state == MemberState.SUSPECT, "so that it can contradict"
 
 
 def test_a_giant_gossip_is_bounded_and_told_once() -> None:
@@ -423,13 +423,13 @@ def test_a_giant_gossip_is_bounded_and_told_once() -> None:
     )
     effects = node.step(
         MessageReceived(
-            sender=mesh.ids[1], incarnation=other, deployment=1, message=Gossip(Rumours(strangers))
+            sender=mesh.ids[1], incarnation=other, deployment=1, message=Gossip(GossipItems(strangers))
         ),
         5000.0,
     )
     (told,) = [effect.observation for effect in effects if isinstance(effect, Observe)]
     assert isinstance(told, Refused)
-    assert "4096 rumours" in told.why
+    assert "4096 updates" in told.why
 
 
 def test_a_lonely_node_and_a_mesh_of_two_work() -> None:
@@ -447,9 +447,9 @@ def test_a_lonely_node_and_a_mesh_of_two_work() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Gossip(Rumours()),
+        Gossip(GossipItems()),
         Nack(1),
-        Ack(1, Rumours()),
+        Ack(1, GossipItems()),
         Doubled(Incarnation(9, 9), 1.0),
     ],
 )
@@ -461,7 +461,7 @@ def test_a_ghost_that_asks_nothing_gets_no_answer(message: Message) -> None:
     ghost = MessageReceived(sender=mesh.ids[1], incarnation=Incarnation(0, 1), deployment=1, message=message)
     assert [effect for effect in node.step(ghost, 10_000.0) if isinstance(effect, Send)] == []
     asking = MessageReceived(
-        sender=mesh.ids[1], incarnation=Incarnation(0, 1), deployment=1, message=Ping(1, Rumours())
+        sender=mesh.ids[1], incarnation=Incarnation(0, 1), deployment=1, message=Ping(1, GossipItems())
     )
     (answer,) = [effect for effect in node.step(asking, 10_000.0) if isinstance(effect, Send)]
     assert isinstance(answer.message, Doubled)
@@ -488,9 +488,9 @@ def test_a_suspicion_of_a_presumed_member_is_contradicted() -> None:
     mesh.run(10)
     node = mesh.node(mesh.ids[0])
     before = node.membership.incarnation
-    rumour = Gossip(Rumours((MemberUpdate(mesh.ids[0], MemberState.SUSPECT, NEVER, mesh.ids[3]),)))
+    gossip = Gossip(GossipItems((MemberUpdate(mesh.ids[0], MemberState.SUSPECT, NEVER, mesh.ids[3]),)))
     known = mesh.node(mesh.ids[1]).membership.incarnation
-    node.step(MessageReceived(sender=mesh.ids[1], incarnation=known, deployment=1, message=rumour), 10_000.0)
+    node.step(MessageReceived(sender=mesh.ids[1], incarnation=known, deployment=1, message=gossip), 10_000.0)
     assert node.membership.incarnation > before
     assert node.membership.incarnation.life == before.life
 

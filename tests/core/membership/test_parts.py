@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from comesh.core.draws import Draws
 from comesh.core.ids import NEVER, Incarnation, NodeId
-from comesh.core.membership.health import MOST, Health
-from comesh.core.membership.notices import MAX_VALUE_BYTES, Board
+from comesh.core.membership.announcements import MAX_VALUE_BYTES, Board
+from comesh.core.membership.gossip_queue import MAX_WAITING, GossipQueue, Waiting
+from comesh.core.membership.health import MAX_SCORE, Health
 from comesh.core.membership.probe_schedule import MAX_SHARE, ProbeSchedule
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.round_trips import RoundTrips
-from comesh.core.membership.rumours import MAX_WAITING, RumourQueue, Waiting
 from comesh.core.membership.settings import SWIM, MembershipSettings
 from comesh.core.membership.suspicion import Suspicion
 from comesh.core.membership.table import Table
-from comesh.core.messages import MemberState, MemberUpdate, Notice
+from comesh.core.messages import Announcement, MemberState, MemberUpdate
 from comesh.core.plan import Place, PlannedNode
 
 
@@ -33,26 +33,26 @@ def line(count: int) -> Roster:
 # -- table ---------------------------------------------------------------------------------------------
 
 small = st.integers(0, 2)
-rumours_of_two = st.lists(
+updates_of_two = st.lists(
     st.tuples(st.integers(0, 1), st.builds(Incarnation, small, small, small), st.sampled_from(MemberState)),
     max_size=12,
 )
 
 
-def believing(rumours: list[tuple[int, Incarnation, MemberState]]) -> Table:
+def believing(updates: list[tuple[int, Incarnation, MemberState]]) -> Table:
     table = Table(line(2))
-    for number, incarnation, state in rumours:
+    for number, incarnation, state in updates:
         if table.compare(number, incarnation, state) > 0:
             table.set(number, incarnation, state)
     return table
 
 
-@given(rumours_of_two, st.randoms(use_true_random=False))
+@given(updates_of_two, st.randoms(use_true_random=False))
 def test_all_who_heard_the_same_believe_the_same(
-    rumours: list[tuple[int, Incarnation, MemberState]], shuffler: Random
+    updates: list[tuple[int, Incarnation, MemberState]], shuffler: Random
 ) -> None:
-    table = believing(rumours)
-    shuffled = list(rumours)
+    table = believing(updates)
+    shuffled = list(updates)
     shuffler.shuffle(shuffled)
     other = believing(shuffled)
     assert list(table.updates()) == list(other.updates())
@@ -240,8 +240,8 @@ def test_hearsay_waits_twice_as_long_as_a_witness() -> None:
 def test_self_doubt_is_bounded_and_passes() -> None:
     health = Health()
     health.worse(100)
-    assert health.score == MOST
-    assert health.stretch(10.0) == 10.0 * (1 + MOST)
+    assert health.score == MAX_SCORE
+    assert health.stretch(10.0) == 10.0 * (1 + MAX_SCORE)
     for _ in range(20):
         health.better()
     assert health.stretch(10.0) == 10.0
@@ -265,10 +265,10 @@ def test_the_number_of_sends_grows_with_the_logarithm(size: int, sends: int) -> 
     assert MembershipSettings().sends(size) == sends
 
 
-# -- rumours -------------------------------------------------------------------------------------------
+# -- gossip --------------------------------------------------------------------------------------------
 
 
-def test_rumours_go_least_sent_first_and_a_bounded_number_of_times() -> None:
+def test_gossip_goes_least_sent_first_and_a_bounded_number_of_times() -> None:
     waiting: Waiting[str] = Waiting()
     waiting.put("a", "a1")
     assert waiting.take(1, sends=3) == ("a1",)
@@ -280,7 +280,7 @@ def test_rumours_go_least_sent_first_and_a_bounded_number_of_times() -> None:
     assert len(waiting) == 0
 
 
-def test_a_newer_rumour_replaces_the_older() -> None:
+def test_a_newer_item_replaces_the_older() -> None:
     waiting: Waiting[str] = Waiting()
     waiting.put("a", "old")
     waiting.take(1, sends=3)
@@ -306,30 +306,30 @@ def test_the_queue_is_bounded() -> None:
 
 
 def test_what_the_receiver_must_hear_comes_first_and_once() -> None:
-    queue = RumourQueue()
+    queue = GossipQueue()
     update = MemberUpdate(NodeId("a"), MemberState.SUSPECT, Incarnation(1, 1))
     assert queue.take(8, update).members == (update,)
     queue.members.put("a", update)
     assert queue.take(8, update).members == (update,)
 
 
-# -- notices -------------------------------------------------------------------------------------------
+# -- announcements -------------------------------------------------------------------------------------------
 
 
-def test_the_higher_version_of_a_notice_stays() -> None:
+def test_the_higher_version_of_an_announcement_stays() -> None:
     board = Board()
-    board.put(Notice("config/c1", 2, b"two"))
-    assert not board.is_news(Notice("config/c1", 2, b"other"))
-    assert not board.is_news(Notice("config/c1", 1, b"one"))
+    board.put(Announcement("config/c1", 2, b"two"))
+    assert not board.is_news(Announcement("config/c1", 2, b"other"))
+    assert not board.is_news(Announcement("config/c1", 1, b"one"))
     before = board.digest
-    board.put(Notice("config/c1", 3, b"three"))
+    board.put(Announcement("config/c1", 3, b"three"))
     assert board.digest != before
     known = board.get("config/c1")
     assert known is not None
     assert known.value == b"three"
 
 
-def test_a_notice_that_is_too_large_is_refused_with_its_size() -> None:
-    why_not = Board().why_not(Notice("k", 1, bytes(MAX_VALUE_BYTES + 1)))
+def test_an_announcement_that_is_too_large_is_refused_with_its_size() -> None:
+    why_not = Board().why_not(Announcement("k", 1, bytes(MAX_VALUE_BYTES + 1)))
     assert why_not is not None
     assert "1025 bytes" in why_not

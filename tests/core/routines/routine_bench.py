@@ -144,11 +144,11 @@ class Around:
     def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
         raise AssertionError("routines probe no devices")
 
-    def notice(self, key: str) -> None:
+    def announcement(self, key: str) -> None:
         return None
 
-    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
-        raise AssertionError("routines post no notices")
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None:
+        raise AssertionError("routines post no announcements")
 
 
 class Bench:

@@ -275,10 +275,10 @@ class Leader:
     def probe(self, serving: Serving, device: DeviceId, step: Step) -> bool:
         return False
 
-    def notice(self, key: str) -> None:
+    def announcement(self, key: str) -> None:
         return None
 
-    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None:
         pass
 
     def learn_document(self, version: int, text: str, step: Step) -> None:

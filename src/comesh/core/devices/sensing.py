@@ -179,6 +179,6 @@ class Sensing:
         self.gossip(device, version, status)
 
     def gossip(self, device: DeviceId, version: int, status: Status) -> None:
-        post = self._serving.surroundings.post_notice
+        post = self._serving.surroundings.post_announcement
         value = str(status).encode()
         self._serving.then(lambda step: post(f"device/{device}", version, value, step))

@@ -15,8 +15,8 @@ import msgspec
 
 from comesh.core.group.config import Config, unbound
 from comesh.core.ids import Counter, GroupId, NodeId
-from comesh.core.membership.notices import QUIET
-from comesh.core.messages import Notice
+from comesh.core.membership.announcements import QUIET
+from comesh.core.messages import Announcement
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
@@ -62,7 +62,7 @@ QUIET_FROM_PERIODS = 30.0
 leaders when they lead no more."""
 
 
-def notice_keys(group: GroupId) -> tuple[str, str]:
+def announcement_keys(group: GroupId) -> tuple[str, str]:
     """Of a listing that is pushed, and of one that rides along."""
     return "config/" + group, QUIET + "config/" + group
 
@@ -73,11 +73,13 @@ def is_quiet(mesh_size: int, periods: float, ballot: Ballot) -> bool:
     return ballot == OPENING and mesh_size >= QUIET_FROM_NODES and periods >= QUIET_FROM_PERIODS
 
 
-def listing_notice(config: Config, ballot: Ballot, leader: NodeId, *, quiet: bool) -> tuple[str, int, bytes]:
-    """Key, version and value of the notice: versions rise with config and ballot."""
+def listing_announcement(
+    config: Config, ballot: Ballot, leader: NodeId, *, quiet: bool
+) -> tuple[str, int, bytes]:
+    """Key, version and value of the announcement: versions rise with config and ballot."""
     listing = Listing(config.number, config.epoch, ballot, leader, config.nodes, config.version)
     version = (config.number << 24) | min(ballot.round, (1 << 24) - 1)
-    key = notice_keys(config.group)[quiet]
+    key = announcement_keys(config.group)[quiet]
     return key, version, _encoder.encode(listing)
 
 
@@ -96,7 +98,7 @@ def _awaits_word(letter: Letter) -> bool:
 
 
 class Finder:
-    def __init__(self, board: Callable[[str], Notice | None]) -> None:
+    def __init__(self, board: Callable[[str], Announcement | None]) -> None:
         self._board = board
         self._listings: dict[GroupId, tuple[int, Listing]] = {}
         self._leaders: dict[GroupId, tuple[Fence, NodeId]] = {}
@@ -106,18 +108,18 @@ class Finder:
         """When a group was first asked something since its last word."""
 
     def listing(self, group: GroupId) -> Listing | None:
-        notices = [one for key in notice_keys(group) if (one := self._board(key)) is not None]
-        if not notices:
+        announcements = [one for key in announcement_keys(group) if (one := self._board(key)) is not None]
+        if not announcements:
             return None
-        notice = max(notices, key=lambda one: one.version)
+        announcement = max(announcements, key=lambda one: one.version)
         known = self._listings.get(group)
-        if known is not None and known[0] == notice.version:
+        if known is not None and known[0] == announcement.version:
             return known[1]
         try:
-            listing = _decoder.decode(notice.value)
+            listing = _decoder.decode(announcement.value)
         except msgspec.DecodeError:
             return None
-        self._listings[group] = (notice.version, listing)
+        self._listings[group] = (announcement.version, listing)
         return listing
 
     def where(self, group: GroupId, program: Program) -> NodeId | None:

@@ -10,7 +10,7 @@ from typing import Final
 from comesh.core.devices import Devices
 from comesh.core.draws import Draws
 from comesh.core.effects import Persist, ReadDevice
-from comesh.core.events import DeviceAnswered, DeviceReported, NoticePosted, Started, Timer
+from comesh.core.events import AnnouncementPosted, DeviceAnswered, DeviceReported, Started, Timer
 from comesh.core.group.admission import Admission
 from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config
 from comesh.core.group.election import Election
@@ -37,7 +37,7 @@ from comesh.core.group_messages import (
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, DocumentKept, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
-from comesh.core.messages import Notice
+from comesh.core.messages import Announcement
 from comesh.core.orders import Orders
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
@@ -490,11 +490,11 @@ class Groups:
         replica.send(self.draws.choice(others), Probe(device, self._last_probe), step)
         return True
 
-    def notice(self, key: str) -> Notice | None:
+    def announcement(self, key: str) -> Announcement | None:
         return self.membership.beliefs.board.get(key)
 
-    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None:
-        self.membership.on_notice(NoticePosted(key=key, version=version, value=value), step)
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None:
+        self.membership.on_announcement(AnnouncementPosted(key=key, version=version, value=value), step)
 
     def learn_document(self, version: int, text: str, step: Step) -> None:
         self.post_office.learn_document(version, text, step)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
-from comesh.core.group.finder import Finder, Sent, is_quiet, listing_notice
+from comesh.core.group.finder import Finder, Sent, is_quiet, listing_announcement
 from comesh.core.group.serving import Mail, Serving
-from comesh.core.group.versions import NOTICE
+from comesh.core.group.versions import ANNOUNCEMENT
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import HandoffRecord, RunRecord, Stage, run_key
@@ -68,7 +68,7 @@ class _Request:
 class Post:
     def __init__(self, groups: "Groups") -> None:
         self._groups = groups
-        self.finder = Finder(groups.notice)
+        self.finder = Finder(groups.announcement)
         self.inside: deque[tuple[NodeId, Letter]] = deque()
         """Letters to groups that this node serves itself."""
         self._requests: dict[str, _Request] = {}
@@ -203,8 +203,8 @@ class Post:
             newest = groups.versions.newest
             periods = newest.settings.epoch_ms / groups.membership.settings.period_ms
             quiet = is_quiet(len(newest.plan.nodes), periods, serving.ballot)
-            notice = listing_notice(serving.config, serving.ballot, groups.own, quiet=quiet)
-            groups.post_notice(*notice, step)
+            announcement = listing_announcement(serving.config, serving.ballot, groups.own, quiet=quiet)
+            groups.post_announcement(*announcement, step)
             if serving.ballot != OPENING:
                 self._tell_leaders(serving, step)
 
@@ -225,7 +225,7 @@ class Post:
             self._on_reached(group, step)
 
     def on_board(self, step: Step) -> None:
-        """There are new notices."""
+        """There are new announcements."""
         self.look_for_document(step)
         for group in self.finder.silent_and_listed():
             self._on_listed(group, step)
@@ -324,12 +324,12 @@ class Post:
     def look_for_document(self, step: Step) -> None:
         """Ask for the newest version, if gossip says that there is one which this node lacks."""
         groups = self._groups
-        notice = groups.notice(NOTICE)
+        announcement = groups.announcement(ANNOUNCEMENT)
         newest = groups.versions.newest.version
-        if notice is None or notice.version <= newest or self._asked_version > newest:
+        if announcement is None or announcement.version <= newest or self._asked_version > newest:
             return
         others = [node for node in groups.membership.living if node != groups.own]
-        poster = NodeId(notice.value.decode("utf-8", "replace"))
+        poster = NodeId(announcement.value.decode("utf-8", "replace"))
         asked = poster if poster in others and groups.draws.chance(0.5) else None
         if asked is None and others:
             asked = groups.draws.choice(others)
@@ -368,5 +368,5 @@ class Post:
             step.observe(Refused(by or groups.own, f"deployment version {version}: {wrong}"))
             return
         groups.adopt(program, step)
-        groups.post_notice(NOTICE, version, groups.own.encode(), step)
+        groups.post_announcement(ANNOUNCEMENT, version, groups.own.encode(), step)
         self.look_for_document(step)

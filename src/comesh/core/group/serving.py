@@ -22,7 +22,7 @@ from comesh.core.effects import Effect, Observation
 from comesh.core.events import DeviceAnswered, DeviceReported, Timer
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId
-from comesh.core.messages import Notice
+from comesh.core.messages import Announcement
 from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, Gone, GroupRecord, Record
 from comesh.core.stamps import Ballot, Era, Fence, Stamp
@@ -53,9 +53,9 @@ class Surroundings(Protocol):
         """Have another member of the config ask a device; the answer comes as DeviceAnswered with call -1.
         False: there is nobody to ask."""
 
-    def post_notice(self, key: str, version: int, value: bytes, step: Step) -> None: ...
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None: ...
 
-    def notice(self, key: str) -> Notice | None: ...
+    def announcement(self, key: str) -> Announcement | None: ...
 
     def learn_document(self, version: int, text: str, step: Step) -> None:
         """A deployment version is committed: adopt it, and let everybody know."""

@@ -19,7 +19,7 @@ from comesh.core.work_messages import Applied, Apply, Letter
 Compile = Callable[[str, int, Program], Program]
 """A document's text, its version, the program before it; ValueError in plain words if it is no deployment."""
 
-NOTICE = "deployment"
+ANNOUNCEMENT = "deployment"
 KEPT_VERSIONS = 8
 """Groups adopt versions at different moments, but none lags so far."""
 KEPT_TEXTS = 256

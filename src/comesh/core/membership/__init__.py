@@ -2,7 +2,7 @@
 
 Read in this order: settings (every knob with its formula), roster (the nodes of a deployment and how near
 they are), table (what one node believes of each), schedule (whom to probe next), suspicion, health,
-round_trips, rumours (what rides on messages), notices (opaque payloads), medley (joins them).
+round_trips, gossip_queue (what rides on messages), announcements (opaque payloads), medley (joins them).
 """
 
 from comesh.core.membership.medley import Medley

@@ -1,21 +1,21 @@
 """What a node comes to believe of the others, and what it passes on.
 
 Rules:
-- A rumour counts if it overrides the entry in the table (table.py says when); it is then passed on.
+- An update counts if it overrides the entry in the table (table.py says when); it is then passed on.
 - That a member of the deployment is alive for the first time is no news: everyone presumed it.
 - A suspicion that nobody refutes in time (suspicion.py) becomes a death.
 """
 
-from comesh.core.effects import MemberChanged, NoticeLearned, Refused
+from comesh.core.effects import AnnouncementLearned, MemberChanged, Refused
 from comesh.core.events import Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
-from comesh.core.membership.notices import Board, is_quiet
+from comesh.core.membership.announcements import Board, is_quiet
+from comesh.core.membership.gossip_queue import GossipQueue
 from comesh.core.membership.roster import Roster
-from comesh.core.membership.rumours import RumourQueue
 from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.suspicion import Suspicion
 from comesh.core.membership.table import Table
-from comesh.core.messages import MemberState, MemberUpdate, Notice
+from comesh.core.messages import Announcement, MemberState, MemberUpdate
 from comesh.core.step import Step
 
 
@@ -28,7 +28,7 @@ class Beliefs:
         self._settings = settings
         self._suspicions: dict[NodeId, Suspicion] = {}
         self.table = table
-        self.queue = RumourQueue()
+        self.queue = GossipQueue()
         self.board = Board()
         self.returned: set[NodeId] = set()
         """Who was suspected or gone and is alive again; whoever goes by it empties it."""
@@ -48,7 +48,7 @@ class Beliefs:
         return self._settings.sends(self.table.living)
 
     def hear(self, number: int, incarnation: Incarnation, step: Step) -> None:
-        """A member's own voice. Raises its entry, but never overrides a rumour at the same incarnation."""
+        """A member's own voice. Raises its entry, but never overrides an update at the same incarnation."""
         if self.table.compare(number, incarnation, MemberState.ALIVE) > 0:
             update = MemberUpdate(self._roster.ids[number], MemberState.ALIVE, incarnation)
             self.learn(number, update, step)
@@ -61,7 +61,7 @@ class Beliefs:
         return self.table.update(number) if state in (MemberState.SUSPECT, MemberState.DEAD) else None
 
     def learn(self, number: int, update: MemberUpdate, step: Step) -> bool:
-        """Take in a rumour about another member. True if it changed anything."""
+        """Take in an update about another member. True if it changed anything."""
         if update.state == MemberState.ALIVE and self.table.is_plainly(number, update.incarnation):
             return False
         order = self.table.compare(number, update.incarnation, update.state)
@@ -85,24 +85,25 @@ class Beliefs:
             self._tell(update, before, was, step)
         return True
 
-    def learn_notice(self, notice: Notice, sender: NodeId | None, step: Step) -> str | None:
-        """Take in a notice, from a peer or (sender None) from this node itself. Why not, or None."""
-        known = self.board.get(notice.key)
-        if known is notice and sender is not None:
+    def learn_announcement(self, announcement: Announcement, sender: NodeId | None, step: Step) -> str | None:
+        """Take in an announcement, from a peer or (sender None) from this node itself. Why not, or None."""
+        known = self.board.get(announcement.key)
+        if known is announcement and sender is not None:
             return None  # what most messages bring
-        if not self.board.is_news(notice):
-            stale = sender is None and known is not None and known != notice
-            return f"notice {notice.key!r} is there at version {known.version}" if stale and known else None
-        why_not = self.board.why_not(notice)
+        if not self.board.is_news(announcement):
+            if sender is not None or known is None or known == announcement:
+                return None
+            return f"announcement {announcement.key!r} is there at version {known.version}"
+        why_not = self.board.why_not(announcement)
         if why_not is not None:
             if sender is not None:
                 step.observe(Refused(sender, why_not))
             return why_not
-        self.board.put(notice)
-        queue = self.queue.quiet if is_quiet(notice.key) else self.queue.notices
-        queue.put(notice.key, notice)
+        self.board.put(announcement)
+        queue = self.queue.quiet if is_quiet(announcement.key) else self.queue.announcements
+        queue.put(announcement.key, announcement)
         if sender is not None:
-            step.observe(NoticeLearned(notice.key, notice.version, notice.value))
+            step.observe(AnnouncementLearned(announcement.key, announcement.version, announcement.value))
         return None
 
     def on_expiry(self, node: NodeId, step: Step) -> bool:

@@ -4,7 +4,7 @@ A score from 0 (well) to 8; timeouts are stretched by (1 + score). The probing p
 is): when a power domain goes, helpers are silent because they are dead, and that is no time to slow down.
 """
 
-MOST = 8
+MAX_SCORE = 8
 
 
 class Health:
@@ -20,7 +20,7 @@ class Health:
 
     def worse(self, by: int = 1) -> None:
         """A probe failed, helpers kept silent, or others had to be told that this node lives."""
-        self.score = min(MOST, self.score + by)
+        self.score = min(MAX_SCORE, self.score + by)
 
     def stretch(self, duration_ms: float) -> float:
         return duration_ms * (1 + self.score)

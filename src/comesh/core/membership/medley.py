@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from comesh.core.draws import Draws
 from comesh.core.effects import MemberChanged, Persist, Refused, Stop
-from comesh.core.events import MessageReceived, NoticePosted, Started, Timer
+from comesh.core.events import AnnouncementPosted, MessageReceived, Started, Timer
 from comesh.core.ids import NEVER, Incarnation, NodeId
 from comesh.core.journal import BootRaised
 from comesh.core.membership.beliefs import Beliefs
@@ -27,18 +27,18 @@ from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.table import Table
 from comesh.core.messages import (
     Ack,
+    Announcement,
     Doubled,
     Exchange,
     Gossip,
+    GossipItems,
     MembershipMessage,
     MemberState,
     MemberUpdate,
     Nack,
-    Notice,
     Page,
     Ping,
     PingRequest,
-    Rumours,
 )
 from comesh.core.step import Step
 
@@ -61,7 +61,7 @@ FORMER_EXCHANGES = 10
 """Comparisons of tables until nobody should speak any more of who left the deployment."""
 
 MAX_TAKEN = 4096
-"""Rumours of each kind that are taken from one message; honest ones carry far fewer."""
+"""Items of each kind that are taken from one message; honest ones carry far fewer."""
 LONG_AGO_MS = 3_600_000.0
 """What is longer ago than this is told as this, and witnesses nothing."""
 MAX_COUNT = 1 << 62
@@ -187,9 +187,11 @@ class Medley:
         if not self._gossiping and self.beliefs.queue:
             self._gossip_after(0.0, step)
 
-    def on_notice(self, event: NoticePosted, step: Step) -> None:
+    def on_announcement(self, event: AnnouncementPosted, step: Step) -> None:
         """This node has something that all should know."""
-        why_not = self.beliefs.learn_notice(Notice(event.key, event.version, event.value), None, step)
+        why_not = self.beliefs.learn_announcement(
+            Announcement(event.key, event.version, event.value), None, step
+        )
         if why_not is not None:
             step.observe(Refused(self._own, why_not))
         elif not self._gossiping and self.beliefs.queue:
@@ -240,17 +242,17 @@ class Medley:
     ) -> None:
         match message:
             case Ping():
-                self._take(message.rumours, event.sender, step)
-                rumours = self.beliefs.queue.take(self.beliefs.sends, self.beliefs.warning(sender))
-                step.send(event.sender, self.incarnation, Ack(message.number, rumours))
+                self._take(message.gossip, event.sender, step)
+                gossip = self.beliefs.queue.take(self.beliefs.sends, self.beliefs.warning(sender))
+                step.send(event.sender, self.incarnation, Ack(message.number, gossip))
             case Ack():
-                self._take(message.rumours, event.sender, step)
+                self._take(message.gossip, event.sender, step)
                 self.prober.on_ack(sender, event.incarnation, message, self.incarnation, step)
             case PingRequest():
-                self._take(message.rumours, event.sender, step)
+                self._take(message.gossip, event.sender, step)
                 self.prober.on_request(event.sender, message, self.incarnation, step)
             case Gossip():
-                self._take(message.rumours, event.sender, step)
+                self._take(message.gossip, event.sender, step)
             case Exchange():
                 self._on_exchange(event.sender, message, step)
             case Page():
@@ -300,9 +302,9 @@ class Medley:
     def _is_past(self, voice: Incarnation, known: Incarnation) -> bool:
         return voice.life < known.life
 
-    def _take(self, rumours: Rumours, sender: NodeId, step: Step) -> None:
+    def _take(self, gossip: GossipItems, sender: NodeId, step: Step) -> None:
         strangers = 0
-        for update in rumours.members[:MAX_TAKEN]:
+        for update in gossip.members[:MAX_TAKEN]:
             number = self._roster.index.get(update.node)
             if number is None:
                 strangers += not self._former.is_expected(update.node, step.now_ms)
@@ -311,13 +313,13 @@ class Medley:
             elif self.beliefs.learn(number, update, step) and update.state == MemberState.SUSPECT:
                 self.prober.confirm(number, self.incarnation, step)
         if strangers:
-            why = f"{strangers} rumours about nodes that are not of this deployment version"
+            why = f"{strangers} updates about nodes that are not of this deployment version"
             step.observe(Refused(sender, why))
-        for notice in rumours.notices[:MAX_TAKEN]:
-            self.beliefs.learn_notice(notice, sender, step)
+        for announcement in gossip.announcements[:MAX_TAKEN]:
+            self.beliefs.learn_announcement(announcement, sender, step)
 
     def _tell(self, node: NodeId, update: MemberUpdate, step: Step) -> None:
-        step.send(node, self.incarnation, Gossip(Rumours((update,))))
+        step.send(node, self.incarnation, Gossip(GossipItems((update,))))
 
     # -- news ----------------------------------------------------------------------------------------
 
@@ -337,10 +339,10 @@ class Medley:
             self._gossip_after(self.settings.exchange_ms, step)
             return
         for number in partners:
-            rumours = self.beliefs.queue.take(self.beliefs.sends)
-            if not rumours.members and not rumours.notices:
+            gossip = self.beliefs.queue.take(self.beliefs.sends)
+            if not gossip.members and not gossip.announcements:
                 return
-            step.send(self._roster.ids[number], self.incarnation, Gossip(rumours))
+            step.send(self._roster.ids[number], self.incarnation, Gossip(gossip))
         if self.beliefs.queue:
             self._gossip_after(self.settings.gossip_ms, step)
 
@@ -404,7 +406,7 @@ class Medley:
 
     def _on_page(self, sender: NodeId, theirs: Page, step: Step) -> None:
         better = [] if theirs.answer else list(answers(theirs, self.beliefs.table, self.beliefs.board))
-        self._take(Rumours(theirs.members, theirs.notices), sender, step)
+        self._take(GossipItems(theirs.members, theirs.announcements), sender, step)
         for page in better:
             step.send(sender, self.incarnation, page)
         if not theirs.answer:
@@ -433,32 +435,32 @@ class Medley:
             step.cancel_timer(JOIN)
             step.observe(MemberChanged(self._own, "alive", self.incarnation, "joined"))
 
-    def _on_self(self, rumour: MemberUpdate, step: Step) -> None:
+    def _on_self(self, update: MemberUpdate, step: Step) -> None:
         """Somebody says something about this node."""
         if self._leaving:
             return
-        if max(rumour.incarnation.boot, rumour.incarnation.refutation) > MAX_COUNT:
-            step.observe(Refused(self._own, "a rumour about this node at an incarnation out of all measure"))
+        if max(update.incarnation.boot, update.incarnation.refutation) > MAX_COUNT:
+            step.observe(Refused(self._own, "an update about this node at an incarnation out of all measure"))
             return
-        if rumour.incarnation.life <= self.incarnation.life:
-            if rumour.state > MemberState.ALIVE and self._is_behind(rumour):
-                self._refute(rumour, step)
-        elif not self._joined or rumour.state > MemberState.SUSPECT:
-            self._claim_above(rumour.incarnation, step)
+        if update.incarnation.life <= self.incarnation.life:
+            if update.state > MemberState.ALIVE and self._is_behind(update):
+                self._refute(update, step)
+        elif not self._joined or update.state > MemberState.SUSPECT:
+            self._claim_above(update.incarnation, step)
         elif self._rival is None:
-            self._rival = rumour.incarnation
+            self._rival = update.incarnation
             step.set_timer(RIVAL, RIVAL_PERIODS * self.settings.period_ms)
 
-    def _is_behind(self, rumour: MemberUpdate) -> bool:
-        """Does whoever spreads this rumour not know, and is not being told already, that it is wrong?"""
-        if rumour.incarnation.life < self.incarnation.life:
+    def _is_behind(self, update: MemberUpdate) -> bool:
+        """Does whoever spreads this update not know, and is not being told already, that it is wrong?"""
+        if update.incarnation.life < self.incarnation.life:
             return self._own not in self.beliefs.queue.members
-        return rumour.incarnation.refutation >= self.incarnation.refutation
+        return update.incarnation.refutation >= self.incarnation.refutation
 
-    def _refute(self, rumour: MemberUpdate, step: Step) -> None:
+    def _refute(self, update: MemberUpdate, step: Step) -> None:
         self.prober.health.worse()
         boot, nonce = self.incarnation.life
-        said = rumour.incarnation.refutation if rumour.incarnation.life == (boot, nonce) else 0
+        said = update.incarnation.refutation if update.incarnation.life == (boot, nonce) else 0
         refutation = max(said, self.incarnation.refutation) + 1
         self._speak_as(Incarnation(boot, nonce, refutation), step)
 

@@ -1,7 +1,7 @@
-"""The whole of what a node knows, in pages that fit a datagram, and what is better known here than there.
+"""Splits a node's table and board into pages that fit a datagram, and finds what a peer's page lacks.
 
-A page covers a span of member names and one of notice keys, all of each together; so whoever gets a page
-can tell what its sender lacks within those spans, whatever happens to the other pages.
+All pages together cover all member names and all announcement keys, each page one span of both. So the
+receiver of a page can tell what its sender lacks within those spans, whatever happens to the other pages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,12 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from comesh.core.ids import NEVER
-from comesh.core.membership.notices import Board
+from comesh.core.membership.announcements import Board
 from comesh.core.membership.table import Table
-from comesh.core.messages import MemberState, MemberUpdate, Notice, Page, Span
+from comesh.core.messages import Announcement, MemberState, MemberUpdate, Page, Span
 
 MEMBERS_PER_PAGE = 500
-NOTICES_PER_PAGE = 24
+ANNOUNCEMENTS_PER_PAGE = 24
 """At most 1,024 bytes of value each: a page stays below 64 kB."""
 
 _Item = TypeVar("_Item")
@@ -24,24 +24,26 @@ _NOTHING = Span("", "")
 def pages(table: Table, board: Board, *, whole: bool = True) -> Iterator[Page]:
     """All that is known; at least one page."""
     updates = list(table.updates()) if whole else []
-    notices = sorted(board, key=lambda notice: notice.key)
+    announcements = sorted(board, key=lambda announcement: announcement.key)
     members = _chunks(updates, MEMBERS_PER_PAGE)
-    keyed = _chunks(notices, NOTICES_PER_PAGE)
+    keyed = _chunks(announcements, ANNOUNCEMENTS_PER_PAGE)
     member_spans = _spans([chunk[0].node for chunk in members[1:]])
-    notice_spans = _spans([chunk[0].key for chunk in keyed[1:]])
+    announcement_spans = _spans([chunk[0].key for chunk in keyed[1:]])
     for number in range(max(len(members), len(keyed))):
         yield Page(
             tuple(members[number]) if number < len(members) else (),
             tuple(keyed[number]) if number < len(keyed) else (),
             member_spans[number] if whole and number < len(members) else _NOTHING,
-            notice_spans[number] if number < len(keyed) else _NOTHING,
+            announcement_spans[number] if number < len(keyed) else _NOTHING,
         )
 
 
 def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
     """What is known better here within the spans of a page; nothing where that is nothing."""
     told = {update.node: (update.incarnation, update.state) for update in theirs.members}
-    posted = {notice.key: (notice.version, notice.value) for notice in theirs.notices}
+    posted = {
+        announcement.key: (announcement.version, announcement.value) for announcement in theirs.announcements
+    }
     members: list[MemberUpdate] = [
         table.update(number)
         for number, node in enumerate(table.roster.ids if theirs.member_span != _NOTHING else ())
@@ -49,13 +51,15 @@ def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
         and theirs.member_span.has(node)
         and (table.incarnation(number), table.state(number)) > told.get(node, (NEVER, MemberState.ALIVE))
     ]
-    notices: list[Notice] = [
-        notice
-        for notice in board
-        if theirs.notice_span.has(notice.key)
-        and (notice.version, notice.value) > posted.get(notice.key, (-1, b""))
+    announcements: list[Announcement] = [
+        announcement
+        for announcement in board
+        if theirs.announcement_span.has(announcement.key)
+        and (announcement.version, announcement.value) > posted.get(announcement.key, (-1, b""))
     ]
-    chunks = zip_longest(_chunks(members, MEMBERS_PER_PAGE), _chunks(notices, NOTICES_PER_PAGE), fillvalue=())
+    chunks = zip_longest(
+        _chunks(members, MEMBERS_PER_PAGE), _chunks(announcements, ANNOUNCEMENTS_PER_PAGE), fillvalue=()
+    )
     for some, others in chunks:
         if some or others:
             yield Page(tuple(some), tuple(others), _NOTHING, _NOTHING, answer=True)

@@ -104,8 +104,8 @@ class Prober:
     def on_request(self, asker: NodeId, request: PingRequest, incarnation: Incarnation, step: Step) -> None:
         """Another node cannot reach a member and wants this one to try."""
         if request.target == self._own:
-            rumours = self._beliefs.queue.take(self._beliefs.sends)
-            step.send(asker, incarnation, Ack(request.number, rumours, self._own, incarnation))
+            gossip = self._beliefs.queue.take(self._beliefs.sends)
+            step.send(asker, incarnation, Ack(request.number, gossip, self._own, incarnation))
             return
         target = self._roster.index.get(request.target)
         if target is None or len(self._probes) >= MAX_PROBES:
@@ -135,8 +135,8 @@ class Prober:
             self.health.better()
         else:
             target = self._roster.ids[probe.target]
-            rumours = self._beliefs.queue.take(self._beliefs.sends)
-            step.send(probe.asker, incarnation, Ack(probe.asker_number, rumours, target, voice))
+            gossip = self._beliefs.queue.take(self._beliefs.sends)
+            step.send(probe.asker, incarnation, Ack(probe.asker_number, gossip, target, voice))
 
     def on_nack(self, sender: int, nack: Nack) -> None:
         probe = self._probes.get(nack.number)
@@ -168,8 +168,8 @@ class Prober:
     def _ping(self, probe: Probe, incarnation: Incarnation, step: Step) -> None:
         self._number += 1
         self._probes[self._number] = probe
-        rumours = self._beliefs.queue.take(self._beliefs.sends, self._beliefs.warning(probe.target))
-        step.send(self._roster.ids[probe.target], incarnation, Ping(self._number, rumours))
+        gossip = self._beliefs.queue.take(self._beliefs.sends, self._beliefs.warning(probe.target))
+        step.send(self._roster.ids[probe.target], incarnation, Ping(self._number, gossip))
         step.set_timer(_no_answer(self._number), probe.wait_ms)
 
     def _try_again(self, number: int, probe: Probe, incarnation: Incarnation, step: Step) -> None:
@@ -183,8 +183,8 @@ class Prober:
         helpers = self.schedule.helpers(self._settings.relays, self._beliefs.table, target=probe.target)
         probe.helpers = tuple(helpers)
         for helper in helpers:
-            rumours = self._beliefs.queue.take(self._beliefs.sends)
-            request = PingRequest(number, target, min(probe.wait_ms, self._settings.period_ms), rumours)
+            gossip = self._beliefs.queue.take(self._beliefs.sends)
+            request = PingRequest(number, target, min(probe.wait_ms, self._settings.period_ms), gossip)
             step.send(self._roster.ids[helper], incarnation, request)
         step.set_timer(_no_answer(number), 2 * probe.wait_ms)
 
@@ -205,8 +205,8 @@ class Prober:
                 self.probe(number, incarnation, step)
         for number in self._confirmers(target):
             if number != self._roster.index[self._own]:
-                rumours = self._beliefs.queue.take(self._beliefs.sends, update)
-                step.send(self._roster.ids[number], incarnation, Gossip(rumours))
+                gossip = self._beliefs.queue.take(self._beliefs.sends, update)
+                step.send(self._roster.ids[number], incarnation, Gossip(gossip))
 
     def _confirmers(self, suspect: int) -> list[int]:
         """The living ring neighbours of a suspect."""

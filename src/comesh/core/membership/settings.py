@@ -30,10 +30,10 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.suspicion_periods * self.period_ms * math.log10(max(size, 10))
 
     def sends(self, size: int) -> int:
-        """How often one node repeats a rumour: ln(size) + 5, rounded up.
+        """How often one node repeats an update: ln(size) + 5, rounded up.
 
         If every node tells s random others, a given one is missed with probability e^-s, so somebody is
-        missed with size x e^-s = e^-5: less than one rumour in a hundred has to wait for an exchange.
+        missed with size x e^-s = e^-5: less than one update in a hundred has to wait for an exchange.
         """
         return math.ceil(math.log(max(size, 1)) + 5)
 

@@ -1,7 +1,7 @@
 """What one node believes of every other: state and incarnation, in compact arrays.
 
-Of two rumours about a member the one with the greater (boot, nonce, refutation, state) stays, so that
-all nodes that heard the same rumours, in any order, believe the same. Members start as presumed alive at
+Of two updates about a member the one with the greater (boot, nonce, refutation, state) stays, so that
+all nodes that heard the same updates, in any order, believe the same. Members start as presumed alive at
 incarnation NEVER: the deployment says that they exist, and probing finds out who is not there.
 
 The digest is a 64-bit sum over those who are gone, and at which incarnation. That is what nodes have to
@@ -98,8 +98,8 @@ class Table:
     def compare(self, number: int, incarnation: Incarnation, state: MemberState) -> int:
         """1: this overrides the entry; 0: it is the entry; -1: it is older."""
         entry = (self._boot[number], self._nonce[number], self._refutation[number], self._state[number])
-        rumour = (incarnation.boot, incarnation.nonce, incarnation.refutation, int(state))
-        return (rumour > entry) - (rumour < entry)
+        update = (incarnation.boot, incarnation.nonce, incarnation.refutation, int(state))
+        return (update > entry) - (update < entry)
 
     def set(self, number: int, incarnation: Incarnation, state: MemberState) -> None:
         before = self._state[number]
@@ -117,7 +117,7 @@ class Table:
             self.version += 1
 
     def update(self, number: int) -> MemberUpdate:
-        """The entry as a rumour to tell."""
+        """The entry as an update to tell."""
         return MemberUpdate(self.roster.ids[number], self.state(number), self.incarnation(number))
 
     def is_spoken_of(self, number: int) -> bool:

@@ -8,7 +8,7 @@ Rules:
 - a routine that is paused fires for nobody, and what it still ran or had waiting ends with the reason. A
   command that is under way already is waited for, as ever;
 - a group that is new while everything is paused begins paused: the pause of all is posted for it, and again
-  by each new leader of a paused group, for a notice does not outlive an outage of all nodes.
+  by each new leader of a paused group, for an announcement does not outlive an outage of all nodes.
 """
 
 from typing import TYPE_CHECKING, Final, assert_never
@@ -43,7 +43,7 @@ MAX_NAMED: Final = 100
 """Characters of a run that somebody named."""
 USED: Final = "the request id was used for another order; take another one. It was"
 PAUSED: Final = "paused"
-"""The notice that all is paused: by whom, or nobody any more."""
+"""The announcement that all is paused: by whom, or nobody any more."""
 
 
 class Orders:
@@ -69,10 +69,10 @@ class Orders:
         order = standing(self._serving, Kind.PAUSED, ALL)
         if order is not None:
             self._post_paused(order.at_ms, order.by)
-        notice = self._serving.surroundings.notice(PAUSED)
-        if self._serving.next_entry == 1 and notice is not None and notice.value:
-            by = notice.value.decode("utf-8", "replace")
-            self._serving.put(Standing(Kind.PAUSED, ALL, by, float(notice.version)))
+        announcement = self._serving.surroundings.announcement(PAUSED)
+        if self._serving.next_entry == 1 and announcement is not None and announcement.value:
+            by = announcement.value.decode("utf-8", "replace")
+            self._serving.put(Standing(Kind.PAUSED, ALL, by, float(announcement.version)))
 
     def _drop_removed(self) -> None:
         """Orders about what the deployment has no more."""
@@ -152,7 +152,7 @@ class Orders:
         return ""
 
     def _post_paused(self, at_ms: float, by: str) -> None:
-        post, version, value = self._serving.surroundings.post_notice, int(at_ms), by.encode()[:200]
+        post, version, value = self._serving.surroundings.post_announcement, int(at_ms), by.encode()[:200]
         self._serving.then(lambda step: post(PAUSED, version, value, step))
 
     def _has_routine(self, routine: RoutineId) -> bool:

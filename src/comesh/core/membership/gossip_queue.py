@@ -1,25 +1,25 @@
 """What rides on messages: news, least-sent first, each a bounded number of times.
 
-One rumour per subject: a newer one replaces the older and starts its count anew.
+One item per subject: a newer one replaces the older and starts its count anew.
 """
 
 from itertools import islice
 from typing import Generic, TypeVar
 
-from comesh.core.messages import MemberUpdate, Notice, Rumours
+from comesh.core.messages import Announcement, GossipItems, MemberUpdate
 
 MAX_MEMBERS_PER_MESSAGE = 8
-MAX_NOTICES_PER_MESSAGE = 4
+MAX_ANNOUNCEMENTS_PER_MESSAGE = 4
 MAX_WAITING = 8192
 """Of each kind. Beyond it news is not queued, and the exchange of tables has to bring it."""
 
-NO_RUMOURS = Rumours()
+NO_GOSSIP = GossipItems()
 
 _Item = TypeVar("_Item")
 
 
 class Waiting(Generic[_Item]):
-    """Rumours of one kind by subject, in rows by how often they were sent, oldest first in a row."""
+    """Items of one kind by subject, in rows by how often they were sent, oldest first in a row."""
 
     __slots__ = ("_row_of", "_rows")
 
@@ -46,7 +46,7 @@ class Waiting(Generic[_Item]):
         self._row_of[subject] = 0
 
     def amend(self, subject: str, item: _Item) -> None:
-        """A detail of what is being told: it takes the place of the rumour under way."""
+        """A detail of what is being told: it takes the place of the item under way."""
         row = self._row_of.get(subject)
         if row is None:
             self.put(subject, item)
@@ -92,26 +92,26 @@ class Waiting(Generic[_Item]):
         return tuple(told)
 
 
-class RumourQueue:
-    __slots__ = ("members", "notices", "quiet")
+class GossipQueue:
+    __slots__ = ("announcements", "members", "quiet")
 
     def __init__(self) -> None:
         self.members: Waiting[MemberUpdate] = Waiting()
-        self.notices: Waiting[Notice] = Waiting()
-        self.quiet: Waiting[Notice] = Waiting()
+        self.announcements: Waiting[Announcement] = Waiting()
+        self.quiet: Waiting[Announcement] = Waiting()
         """What only rides along: it alone makes no message."""
 
-    def take(self, sends: int, first: MemberUpdate | None = None) -> Rumours:
+    def take(self, sends: int, first: MemberUpdate | None = None) -> GossipItems:
         """What the next message carries; `first` is what its receiver must hear in any case."""
         if first is None and not self and not self.quiet:
-            return NO_RUMOURS
+            return NO_GOSSIP
         members = self.members.take(MAX_MEMBERS_PER_MESSAGE, sends)
         if first is not None and first not in members:
             members = (first, *members)
-        notices = self.notices.take(MAX_NOTICES_PER_MESSAGE, sends)
-        if len(notices) < MAX_NOTICES_PER_MESSAGE:
-            notices += self.quiet.take(MAX_NOTICES_PER_MESSAGE - len(notices), sends)
-        return Rumours(members, notices)
+        announcements = self.announcements.take(MAX_ANNOUNCEMENTS_PER_MESSAGE, sends)
+        if len(announcements) < MAX_ANNOUNCEMENTS_PER_MESSAGE:
+            announcements += self.quiet.take(MAX_ANNOUNCEMENTS_PER_MESSAGE - len(announcements), sends)
+        return GossipItems(members, announcements)
 
     def __bool__(self) -> bool:
-        return bool(self.members or self.notices)
+        return bool(self.members or self.announcements)
