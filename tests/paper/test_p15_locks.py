@@ -28,17 +28,17 @@ from comesh.experiments.table import Table
 from comesh.experiments.trials import QUIET, REAL
 
 BALLOT = Ballot(0, 0)
+CONFIG = Config(GroupId("c1"), 1, 0, (Seat(NodeId("n1"), 1),), 1000, 1)
 FIRST = RunId(RoutineId("r1"), 1, Stamp(1, BALLOT, 1))
 SECOND = RunId(RoutineId("r2"), 1, Stamp(1, BALLOT, 2))
 
 
-def wrote(at_ms: float, *records: Record) -> Moment:
-    return Moment(at_ms, "n1", Appended(1, BALLOT, 1, records))
+def wrote(at_ms: float, *records: Record, by: str = "n1", number: int = 1) -> Moment:
+    return Moment(at_ms, by, Appended(CONFIG.mark, BALLOT, number, records))
 
 
-def committed(at_ms: float, *records: Record) -> Moment:
-    config = Config(GroupId("c1"), 1, 0, (Seat(NodeId("n1"), 1),), 1000, 1)
-    return Moment(at_ms, "n1", Committed(config.group, config, BALLOT, 1, records, 0))
+def committed(at_ms: float, *records: Record, number: int = 1) -> Moment:
+    return Moment(at_ms, "n1", Committed(CONFIG.group, CONFIG, BALLOT, number, records, 0))
 
 
 def told(at_ms: float, run: RunId, what: str, detail: str = "") -> Moment:
@@ -102,6 +102,51 @@ def test_p15_a_run_of_its_own_group_lets_go_in_the_entry_that_ends_it() -> None:
         ]
     )
     assert found.acquisitions[-1] == Sample(1003.0, 3.0)
+
+
+def test_p15_a_run_that_is_seen_to_execute_before_its_last_grant_counts_with_that_device() -> None:
+    found = lock_delays(
+        [
+            *HISTORY,
+            wrote(1000.0, run_in(FIRST, Stage.RELEASING_LOCKS)),
+            committed(1003.0, held("d2", SECOND)),
+            told(1004.0, SECOND, "executing"),
+            committed(1004.5, held("d1", SECOND)),
+        ]
+    )
+    assert found.conflict_syncs == [Sample(1004.0, 4.0)], "from when d1 is free, and not from the firing"
+
+
+def test_p15_what_a_member_writes_late_does_not_end_the_next_run_of_its_routine() -> None:
+    again = RunId(FIRST.routine, 2, Stamp(2, BALLOT, 1))
+    end = Gone(run_key(FIRST.routine))
+    found = lock_delays(
+        [
+            wrote(0.0, run_in(FIRST, Stage.ACQUIRING_LOCKS)),
+            wrote(1.0, run_in(FIRST, Stage.ACQUIRING_LOCKS), by="n2"),
+            wrote(100.0, end),
+            wrote(101.0, run_in(again, Stage.ACQUIRING_LOCKS)),
+            committed(105.0, held("d1", again)),
+            wrote(110.0, end, by="n2"),  # of the first run: n2 is late
+            wrote(111.0, run_in(again, Stage.ACQUIRING_LOCKS), by="n2"),
+            wrote(120.0, run_in(SECOND, Stage.ACQUIRING_LOCKS)),
+            wrote(500.0, run_in(again, Stage.RELEASING_LOCKS)),
+            committed(504.0, held("d1", SECOND)),
+        ]
+    )
+    assert found.waits[-1] == Sample(504.0, 4.0), "free from 500 on, and not from 110"
+
+
+def test_p15_what_is_asked_for_and_granted_in_one_entry_counts_from_that_entry() -> None:
+    """The run asked for d1, and the entry that grants it asks its own group for d2 at once."""
+    found = lock_delays(
+        [
+            *HISTORY,
+            wrote(1000.0, run_in(FIRST, Stage.RELEASING_LOCKS), number=2),
+            committed(1004.0, held("d1", SECOND), held("d2", SECOND), number=2),
+        ]
+    )
+    assert found.acquisitions[-2:] == [Sample(1004.0, 4.0), Sample(1004.0, 4.0)]
 
 
 def test_p15_a_lock_that_is_free_is_had_within_some_round_trips() -> None:

@@ -17,11 +17,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from comesh.core.effects import Committed, RunTraced
-from comesh.core.ids import DeviceId
+from comesh.core.ids import DeviceId, NodeId
 from comesh.core.journal import Appended
-from comesh.core.records import DeviceRecord, Entry, Gone, Record, RunRecord, Stage
+from comesh.core.records import DeviceRecord, Gone, RunRecord, Stage
 from comesh.core.stamps import RunId
 from comesh.experiments.measures.histories import Moment, Sample
+from comesh.experiments.measures.leading import Proposals
 
 
 class LockDelays(NamedTuple):
@@ -33,83 +34,112 @@ class LockDelays(NamedTuple):
 
 class _Reader:
     def __init__(self) -> None:
-        self.found = LockDelays([], [], [], [])
+        self._acquisitions: list[Sample] = []
+        self._waits: list[Sample] = []
+        self._proposals = Proposals()
         self._began_ms: dict[RunId, float] = {}
         self._let_go_ms: dict[RunId, float] = {}
         self._asked_ms: dict[tuple[RunId, str], float] = {}
         self._held_ms: dict[RunId, float] = {}
         """When each run got its last lock."""
-        self._lives: dict[str, RunId] = {}
-        """The newest run of each routine, by the key of its record. One whose devices are all of its own
-        group ends in the entry that lets them go."""
+        self._lives: dict[tuple[NodeId, str], RunId] = {}
+        """The newest run of each routine that each node knows, by the key of its record. A run whose devices
+        are all of its own group ends in the entry that releases them. Members write entries later than
+        their leader, so what one of them writes ends only runs that it has written itself."""
         self._holders: dict[DeviceId, RunId] = {}
         """Who holds each device, or held it last."""
         self._free_ms: dict[RunId, dict[DeviceId, float]] = defaultdict(dict)
-        """Of each run that holds devices: when each of them had become free for it."""
-        self._executes: set[RunId] = set()
+        """When each device that a run holds had become free for it."""
+        self._executes_ms: dict[RunId, float] = {}
 
-    def written(self, at_ms: float, record: Record) -> None:
-        """By the leader first, as members write only what it sent them."""
-        if isinstance(record, RunRecord):
-            self._began_ms.setdefault(record.run, at_ms)
-            before = self._lives.get(record.key)
-            if before is not None and before < record.run:
-                self._let_go_ms.setdefault(before, at_ms)
-            self._lives[record.key] = record.run if before is None else max(before, record.run)
-            if record.stage is Stage.RELEASING_LOCKS:
-                self._let_go_ms.setdefault(record.run, at_ms)
-        elif isinstance(record, Gone) and record.key in self._lives:
-            self._let_go_ms.setdefault(self._lives[record.key], at_ms)
+    def written(self, at_ms: float, node: NodeId, what: Appended) -> None:
+        """By the leader first: members write only what it sent them."""
+        self._proposals.written(at_ms, node, what)
+        for record in what.entry:
+            if isinstance(record, RunRecord):
+                self._began_ms.setdefault(record.run, at_ms)
+                before = self._lives.get((node, record.key))
+                if before is not None and before < record.run:
+                    self._let_go_ms.setdefault(before, at_ms)
+                self._lives[node, record.key] = record.run if before is None else max(before, record.run)
+                if record.stage is Stage.RELEASING_LOCKS:
+                    self._let_go_ms.setdefault(record.run, at_ms)
+            elif isinstance(record, Gone) and (node, record.key) in self._lives:
+                self._let_go_ms.setdefault(self._lives[node, record.key], at_ms)
 
-    def committed(self, at_ms: float, entry: Entry) -> None:
-        """What one entry grants was asked for together."""
-        runs = {run for record in entry if (run := self._granted(at_ms, record)) is not None}
+    def committed(self, at_ms: float, node: NodeId, told: Committed) -> None:
+        commit = self._proposals.committed(at_ms, node, told)
+        granted = [
+            record for record in told.entry if isinstance(record, DeviceRecord) and self._is_granted(record)
+        ]
+        runs = [_run_of(record) for record in granted]
+        requested = {
+            run for run, record in zip(runs, granted, strict=True) if (run, record.device) in self._asked_ms
+        }
+        for run, record in zip(runs, granted, strict=True):
+            began_ms = self._began_ms[run]
+            # A group asks itself without a trace, and a request that is passed on is not traced again: both
+            # happen as soon as the run holds what comes before in its order. Where that is in this very
+            # entry, the rest was asked for when the entry was proposed.
+            if run in requested:
+                unasked_ms = at_ms if commit is None else commit.proposed_ms
+            else:
+                unasked_ms = self._held_ms.get(run, began_ms)
+            self._grant(at_ms, run, record.device, self._asked_ms.get((run, record.device), unasked_ms))
         self._held_ms.update(dict.fromkeys(runs, at_ms))
 
-    def _granted(self, at_ms: float, record: Record) -> RunId | None:
-        """The run that the record gives the device to."""
-        if not isinstance(record, DeviceRecord) or record.hold is None:
-            return None
-        run, before = record.hold.run, self._holders.get(record.device)
-        if run == before or run not in self._began_ms:
-            return None
-        self._holders[record.device] = run
-        began_ms = self._began_ms[run]
+    def _is_granted(self, record: DeviceRecord) -> bool:
+        """Whether the record gives its device to a run that did not hold it."""
+        if record.hold is None:
+            return False
+        run = record.hold.run
+        return run != self._holders.get(record.device) and run in self._began_ms
+
+    def _grant(self, at_ms: float, run: RunId, device: DeviceId, asked_ms: float) -> None:
+        began_ms, before = self._began_ms[run], self._holders.get(device)
+        self._holders[device] = run
         # A holder whose end nobody wrote was before this history: it says nothing of when it let go.
         let_go_ms = began_ms if before is None else self._let_go_ms.get(before, began_ms)
         free_ms = max(began_ms, let_go_ms)
-        # A group asks itself without a word, and one that a request is passed on to is asked by another: as
-        # soon as the run holds what comes before in the order.
-        asked_ms = self._asked_ms.get((run, record.device), self._held_ms.get(run, began_ms))
-        self._free_ms[run][record.device] = free_ms
-        self.found.acquisitions.append(Sample(at_ms, at_ms - max(free_ms, asked_ms)))
-        self.found.waits.append(Sample(at_ms, at_ms - free_ms))
-        return run
+        self._free_ms[run][device] = free_ms
+        self._acquisitions.append(Sample(at_ms, at_ms - max(free_ms, asked_ms)))
+        self._waits.append(Sample(at_ms, at_ms - free_ms))
 
     def traced(self, at_ms: float, told: RunTraced) -> None:
-        run = told.run
         if told.what == "lock asked":
             for device in told.detail.partition(" of ")[0].split(", "):
-                self._asked_ms.setdefault((run, device), at_ms)
-        elif told.what == "executing" and run not in self._executes and run in self._free_ms:
-            self._executes.add(run)
-            free_ms = max(self._free_ms[run].values())
-            self.found.syncs.append(Sample(at_ms, at_ms - free_ms))
-            if free_ms > self._began_ms[run]:
-                self.found.conflict_syncs.append(Sample(at_ms, at_ms - free_ms))
+                self._asked_ms.setdefault((told.run, device), at_ms)
+        elif told.what == "executing":
+            self._executes_ms.setdefault(told.run, at_ms)
+
+    def found(self) -> LockDelays:
+        """At the end of the history: a run may be seen to execute before its last grant is."""
+        syncs: list[Sample] = []
+        conflicts: list[Sample] = []
+        for run, at_ms in self._executes_ms.items():
+            if run in self._free_ms:
+                free_ms = max(self._free_ms[run].values())
+                syncs.append(Sample(at_ms, at_ms - free_ms))
+                if free_ms > self._began_ms[run]:
+                    conflicts.append(syncs[-1])
+        return LockDelays(self._acquisitions, self._waits, syncs, conflicts)
+
+
+def _run_of(record: DeviceRecord) -> RunId:
+    assert record.hold is not None
+    return record.hold.run
 
 
 def lock_delays(moments: Iterable[Moment]) -> LockDelays:
     reader = _Reader()
-    for at_ms, _, what in moments:
+    for at_ms, who, what in moments:
         match what:
             case Appended():
-                for record in what.entry:
-                    reader.written(at_ms, record)
+                reader.written(at_ms, NodeId(who), what)
             case Committed():
-                reader.committed(at_ms, what.entry)
+                reader.committed(at_ms, NodeId(who), what)
             case RunTraced():
                 reader.traced(at_ms, what)
             case _:
                 pass
-    return reader.found
+    return reader.found()
