@@ -12,11 +12,15 @@ MAY_IMPORT = {
     "deployment": {"core"},
     "drivers": {"core", "deployment"},
     "sim": {"core", "deployment", "drivers"},
-    "runtime": {"core", "deployment", "drivers", "__version__"},
-    "lab": {"core", "deployment", "drivers", "sim", "runtime"},
-    "api": {"core", "deployment", "drivers", "runtime", "__version__"},
-    "experiments": {"core", "deployment", "drivers", "sim", "runtime", "lab"},
-    "cli": {"core", "deployment", "drivers", "sim", "runtime", "lab", "api", "experiments", "__version__"},
+    "queries": {"core", "deployment", "drivers"},
+    "runtime": {"core", "deployment", "drivers", "queries", "__version__"},
+    "lab": {"core", "deployment", "drivers", "sim", "queries", "runtime"},
+    "api": {"core", "deployment", "drivers", "queries", "runtime", "__version__"},
+    "experiments": {"core", "deployment", "drivers", "sim", "queries", "runtime", "lab"},
+    "cli": {
+        *("core", "deployment", "drivers", "sim", "queries", "runtime", "lab", "api", "experiments"),
+        "__version__",
+    },
 }
 """Arrows point inward only. A new package gets its row here, or the test fails."""
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.runtime.answers import Fired
+from comesh.queries.answers import Fired, NodeStatus
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import NodeStatus
 from peers.results import Result, result
 from processes.documents import failover_document
 from processes.locks import mesh_of

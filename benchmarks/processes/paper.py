@@ -24,8 +24,8 @@ from comesh.experiments.measures.deployed_workload import PaperWorkload, make_wo
 from comesh.experiments.measures.group_operations import elections, quorums, transfers
 from comesh.experiments.measures.histories import Moment, recorded
 from comesh.lab.shapes import Shape
+from comesh.queries.answers import Fired
 from comesh.runtime.client import Client
-from comesh.runtime.inquiries import Fired
 from comesh.runtime.local_mesh import LocalMesh
 from processes.failover import leader_of
 from processes.locks import mesh_of

@@ -5,9 +5,9 @@ import time
 
 from comesh.drivers.virtual.living import Record
 from comesh.drivers.virtual.server import DevicesServer
+from comesh.queries.answers import NodeStatus
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import NodeStatus
 
 READY_S = 60.0
 

@@ -13,9 +13,9 @@ from comesh.experiments.measures.deployed_workload import CENTRAL, MESH, PaperWo
 from comesh.experiments.measures.real_trial import PARTS
 from comesh.experiments.measures.trial import DROPPED_S
 from comesh.lab.shapes import Shape
+from comesh.queries.answers import NodeStatus
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import NodeStatus
 from processes.locks import mesh_of
 from processes.ready import devices_of, until_ready
 

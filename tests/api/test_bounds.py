@@ -13,7 +13,7 @@ from one_node import BOUND_S, OneNode, one_node, until
 from comesh.api import app, bodies, events, server
 from comesh.api.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES
 from comesh.api.tokens import remove
-from comesh.runtime.seen import News
+from comesh.queries.answers import News
 
 FIRE = "/api/v1/routines/light/fire"
 BOUNDS = (("MAX_CONNECTIONS", b"connections as it takes"), ("MAX_OF_ONE_ADDRESS", b"from one address"))

@@ -10,7 +10,8 @@ import pytest
 from one_node import one_node
 from real_mesh import Asked, wait_for
 
-from comesh.runtime.operations import IN_USE, Done
+from comesh.queries.answers import Done
+from comesh.runtime.operations import IN_USE
 
 ORDERS = (
     ("/api/v1/pause", {}),

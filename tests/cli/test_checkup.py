@@ -10,8 +10,7 @@ from rich.console import Console
 from comesh.cli.checkup import examine
 from comesh.cli.doctor import show
 from comesh.core.ids import GroupId, NodeId
-from comesh.runtime.health import Checked, Hears, MeshHealth, NodeHealth
-from comesh.runtime.seen import GroupSeen
+from comesh.queries.answers import Checked, GroupSeen, Hears, MeshHealth, NodeHealth
 
 NOW_MS = 1_800_000_000_000.0
 DAY_MS = 86_400_000.0

@@ -11,8 +11,8 @@ from comesh.cli.demo_mesh import DemoMesh
 from comesh.cli.demo_view import Log, is_too_small, screen
 from comesh.core.ids import GroupId, NodeId
 from comesh.deployment.load import load_bytes
+from comesh.queries.answers import GroupSeen
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import GroupSeen
 
 OFFICE = Path(__file__).parent.parent.parent / "src" / "comesh" / "cli" / "office.yaml"
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from comesh.cli.runs import chosen
 from comesh.cli.tables import table
 from comesh.core.ids import NodeId
-from comesh.runtime.seen import TraceLine
+from comesh.queries.answers import TraceLine
 
 
 def line(run: str, what: str) -> TraceLine:

@@ -11,10 +11,9 @@ from real_processes import comesh
 
 from comesh.api.tokens import Role, create
 from comesh.deployment.load import load_bytes
-from comesh.runtime.answers import Fired, Mesh
+from comesh.queries.answers import Fired, Mesh, NodeStatus
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import NodeStatus
 
 BOUND_S = 90.0
 LOOK_S = 0.1

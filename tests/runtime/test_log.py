@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from comesh.queries.answers import NodeStatus
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.credentials import Authority
 from comesh.runtime.log import MAX_WAITING_BYTES, Log, LogFormat
-from comesh.runtime.seen import NodeStatus
 
 BOUND_S = 60.0
 MANY = 20_000

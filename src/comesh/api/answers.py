@@ -1,4 +1,4 @@
-"""The shapes of what only HTTP has; those of all other answers are in `comesh.runtime.answers`."""
+"""The shapes of what only HTTP has; those of all other answers are in `comesh.queries.answers`."""
 
 import msgspec
 

@@ -13,13 +13,14 @@ from comesh.api.firing import Firing
 from comesh.api.limits import BODY_S, MAX_RUNS, USUAL_RUNS
 from comesh.api.reading import Reading
 from comesh.api.tokens import Role
-from comesh.runtime.answers import (
+from comesh.queries.answers import (
     FIRE_WAIT_S,
     DeviceAnswer,
     Devices,
     GroupAnswer,
     Groups,
     Mesh,
+    MeshHealth,
     NodeAnswer,
     Nodes,
     RoutineAnswer,
@@ -27,7 +28,6 @@ from comesh.runtime.answers import (
     RunAnswer,
     Runs,
 )
-from comesh.runtime.health import MeshHealth
 
 Handler = Callable[[Request], Awaitable[object]]
 BASE = "/api/v1"

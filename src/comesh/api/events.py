@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from comesh.api.errors import HEADERS, RefusedError
 from comesh.api.limits import HEARTBEAT_S, MAX_EVENT_CLIENTS, MAX_EVENTS_WAITING
+from comesh.queries.answers import News
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.questions import WATCH_MS
-from comesh.runtime.seen import News
 
 RENEW_S = WATCH_MS / 2000
 STILL_HERE = b": still here\n\n"

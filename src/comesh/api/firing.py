@@ -12,7 +12,7 @@ from comesh.api.bodies import read_body
 from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import MAX_FIRINGS, MAX_REQUEST_ID
 from comesh.core.ids import RoutineId
-from comesh.runtime.answers import Fired
+from comesh.queries.answers import Fired
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.reading import unknown
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from comesh.api.limits import MAX_COUNTERS
+from comesh.queries.answers import NodeStatus
 from comesh.runtime.assembly import Assembly
-from comesh.runtime.seen import NodeStatus
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

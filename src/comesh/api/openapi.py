@@ -11,7 +11,7 @@ from comesh import __version__
 from comesh.api.answers import Error
 from comesh.api.endpoints import Endpoint
 from comesh.api.errors import JSON
-from comesh.runtime.seen import News
+from comesh.queries.answers import News
 
 EVERY: Final = (405, 431, 500, 504)
 """Errors that every endpoint may answer."""

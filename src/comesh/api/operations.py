@@ -17,8 +17,9 @@ from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import BODY_S, MAX_FIRINGS, MAX_REQUEST_ID, MAX_RUNS, USUAL_RUNS
 from comesh.api.tokens import Role
 from comesh.core.values import Value
+from comesh.queries.answers import Audit, Done
 from comesh.runtime.assembly import Assembly
-from comesh.runtime.operations import WAIT_S, Audit, Done
+from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import UnknownError
 
 ERRORS: Final = (400, 404, 408, 409, 413, 503)

@@ -8,12 +8,13 @@ from starlette.requests import Request
 from comesh.api.answers import Health
 from comesh.api.errors import RefusedError, unknown_here
 from comesh.api.limits import MAX_RUNS, USUAL_RUNS
-from comesh.runtime.answers import (
+from comesh.queries.answers import (
     DeviceAnswer,
     Devices,
     GroupAnswer,
     Groups,
     Mesh,
+    MeshHealth,
     NodeAnswer,
     Nodes,
     RoutineAnswer,
@@ -22,7 +23,6 @@ from comesh.runtime.answers import (
     Runs,
 )
 from comesh.runtime.assembly import Assembly
-from comesh.runtime.health import MeshHealth
 from comesh.runtime.reading import NotReachedError, UnknownError
 
 _T = TypeVar("_T")

@@ -18,15 +18,8 @@ from comesh.api.limits import BODY_S, MAX_FIRINGS
 from comesh.api.operations import SOON, RequestId, who
 from comesh.api.tokens import Role
 from comesh.deployment.tree import MAX_BYTES
-from comesh.runtime.applying import (
-    MAX_VERSION,
-    ApplyDone,
-    ChainText,
-    Preview,
-    Reaching,
-    Versions,
-    VersionText,
-)
+from comesh.queries.answers import ApplyDone, ChainText, Preview, Reaching, Versions, VersionText
+from comesh.runtime.applying import MAX_VERSION
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import NotReachedError, UnknownError

@@ -12,9 +12,9 @@ from comesh.cli.change_view import end_with_problems, follow, show_followed, sho
 from comesh.cli.documents import read_deployment, read_text
 from comesh.cli.terminal import Exit, confirm, fail, out, plain, print_json
 from comesh.core.ids import GroupId
-from comesh.deployment.changes import Change
+from comesh.deployment.change import Change
 from comesh.deployment.virtual import all_virtual
-from comesh.runtime.applying import ApplyDone, Preview, Reaching, VersionText
+from comesh.queries.answers import ApplyDone, Preview, Reaching, VersionText
 from comesh.runtime.client import AnyClient
 
 ANSWER_S: Final = 60.0

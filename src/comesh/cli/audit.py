@@ -9,9 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.ordering import Json
 from comesh.cli.tables import names_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
+from comesh.queries.answers import Audit, AuditSeen
 from comesh.runtime.client import AnyClient
-from comesh.runtime.operations import Audit
-from comesh.runtime.seen import AuditSeen
 
 
 @asking

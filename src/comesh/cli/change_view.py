@@ -12,11 +12,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from comesh.cli.terminal import Exit, err, number, out, plain
 from comesh.core.ids import GroupId
-from comesh.deployment.changes import Change, What
-from comesh.runtime.answers import Groups
-from comesh.runtime.applying import Preview
+from comesh.deployment.change import Change, What
+from comesh.queries.answers import Groups, GroupSeen, Preview
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import GroupSeen
 
 LOOK_S: Final = 0.2
 STYLES: Final = {What.ADDED: "green", What.REMOVED: "red", What.CHANGED: "yellow", What.RENAMED: "yellow"}

@@ -10,8 +10,7 @@ from typing import Final
 import msgspec
 
 from comesh.core.ids import NodeId
-from comesh.runtime.health import Checked, Hears, MeshHealth
-from comesh.runtime.seen import GroupSeen
+from comesh.queries.answers import Checked, GroupSeen, Hears, MeshHealth
 
 DAY_MS: Final = 86_400_000.0
 WARN_DAYS: Final = 30.0

@@ -24,9 +24,9 @@ from comesh.cli.up import with_virtual_devices
 from comesh.core.draws import Draws
 from comesh.deployment.model import Deployment
 from comesh.lab.judging import judge
+from comesh.queries.answers import News
 from comesh.runtime.client import NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
-from comesh.runtime.seen import News
 
 OFFICE: Final = Path(__file__).parent / "office.yaml"
 LOOK_S: Final = 0.2

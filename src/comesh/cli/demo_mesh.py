@@ -20,10 +20,9 @@ from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.admin import DevicesClient
-from comesh.runtime.answers import Fired, Mesh
+from comesh.queries.answers import DeviceSeen, Fired, GroupSeen, Mesh, News, NodeStatus, RoutineSeen
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.local_mesh import LocalMesh
-from comesh.runtime.seen import DeviceSeen, GroupSeen, News, NodeStatus, RoutineSeen
 
 ASK_EVERY_S: Final = 0.3
 MAX_NEWS: Final = 2000

@@ -17,7 +17,7 @@ from comesh.cli.tables import (
 )
 from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime.answers import DeviceAnswer, Devices
+from comesh.queries.answers import DeviceAnswer, Devices
 from comesh.runtime.client import AnyClient
 
 

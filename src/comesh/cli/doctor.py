@@ -20,9 +20,8 @@ from comesh.cli.mesh_view import answering, groups_of
 from comesh.cli.tables import clock, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import NodeId
-from comesh.runtime.answers import Mesh
+from comesh.queries.answers import Checked, Hears, Mesh, MeshHealth
 from comesh.runtime.client import AnyClient
-from comesh.runtime.health import Checked, Hears, MeshHealth
 
 WITHIN_S: Final = 30.0
 WIDEST: Final = 100_000

@@ -7,7 +7,7 @@ import typer
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.terminal import Exit, fail, out, print_json
-from comesh.runtime.answers import FIRE_WAIT_S, Fired
+from comesh.queries.answers import FIRE_WAIT_S, Fired
 from comesh.runtime.client import AnyClient
 
 

@@ -9,7 +9,7 @@ from comesh.cli.completion import complete_groups
 from comesh.cli.mesh_view import as_of, groups_of, groups_table
 from comesh.cli.tables import details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.runtime.answers import GroupAnswer, Mesh
+from comesh.queries.answers import GroupAnswer, Mesh
 from comesh.runtime.client import AnyClient
 
 

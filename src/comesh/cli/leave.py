@@ -12,8 +12,7 @@ from comesh.cli.completion import complete_nodes
 from comesh.cli.terminal import Exit, confirm, fail, out, plain
 from comesh.deployment.edits import EditError, without_node
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime.answers import Groups, Nodes
-from comesh.runtime.applying import Preview, Reaching, Versions, VersionText
+from comesh.queries.answers import Groups, Nodes, Preview, Reaching, Versions, VersionText
 from comesh.runtime.client import AnyClient
 
 LOOK_S: Final = 0.2

@@ -7,8 +7,7 @@ from rich.text import Text
 
 from comesh.cli.tables import clock, names_text, table
 from comesh.core.ids import GroupId
-from comesh.runtime.answers import Mesh
-from comesh.runtime.seen import GroupSeen, NodeStatus
+from comesh.queries.answers import GroupSeen, Mesh, NodeStatus
 
 
 def answering(mesh: Mesh) -> list[NodeStatus]:

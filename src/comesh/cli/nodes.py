@@ -9,7 +9,7 @@ from comesh.cli.completion import complete_nodes
 from comesh.cli.mesh_view import answering, as_of, nodes_table
 from comesh.cli.tables import clock, details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.runtime.answers import Mesh, NodeAnswer
+from comesh.queries.answers import Mesh, NodeAnswer
 from comesh.runtime.client import AnyClient
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from comesh.cli.terminal import Exit, err, fail, out, plain, print_json
-from comesh.runtime.answers import RunAnswer
+from comesh.queries.answers import Done, RunAnswer
 from comesh.runtime.client import AnyClient, SaidNoError
-from comesh.runtime.operations import WAIT_S, Done
+from comesh.runtime.operations import WAIT_S
 
 LOOK_S: Final = 0.1
 SILENT_S: Final = 3.0

@@ -12,10 +12,8 @@ from comesh.cli.tables import table
 from comesh.cli.terminal import Exit, confirm, err, out, plain
 from comesh.core.ids import GroupId
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime.answers import Mesh
-from comesh.runtime.applying import Recovered
+from comesh.queries.answers import GroupSeen, Mesh, Recovered
 from comesh.runtime.client import AnyClient, SaidNoError
-from comesh.runtime.seen import GroupSeen
 
 ANSWER_S: Final = 90.0
 WARNING: Final = (

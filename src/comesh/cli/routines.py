@@ -9,9 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.tables import age_text, details, freshness_text, one_freshness_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.runtime.answers import RoutineAnswer, Routines
+from comesh.queries.answers import RoutineAnswer, Routines, RunSeen
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import RunSeen
 
 
 @asking

@@ -11,9 +11,8 @@ from comesh.cli.completion import complete_routines
 from comesh.cli.tables import clock, names_text, table
 from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
-from comesh.runtime.answers import Routines, Runs
+from comesh.queries.answers import ENDED, Routines, Runs, TraceLine
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import ENDED, TraceLine
 
 MOST: Final = 500
 """That one answer over HTTP has."""

@@ -9,8 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import FOLLOW_S, Json, Request, followed, order, say
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.queries.answers import Done
 from comesh.runtime.client import AnyClient
-from comesh.runtime.operations import Done
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,8 @@ from comesh.cli.tables import names_text, readings_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.cli.waiting import unseated, wait_until_well
 from comesh.core.ids import GroupId
-from comesh.runtime.answers import Mesh
+from comesh.queries.answers import DeviceSeen, GroupSeen, Mesh, NodeStatus, RoutineSeen
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import DeviceSeen, GroupSeen, NodeStatus, RoutineSeen
 
 
 @asking

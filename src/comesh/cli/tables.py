@@ -10,7 +10,7 @@ from rich.text import Text
 
 from comesh.cli.terminal import out, plain
 from comesh.core.values import Value
-from comesh.runtime.answers import Freshness
+from comesh.queries.answers import Freshness
 
 MAX_NAMED: Final = 10
 """Names in one sentence; of more, how many."""

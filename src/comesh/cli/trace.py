@@ -9,9 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.tables import clock, names_text
 from comesh.cli.terminal import Exit, err, fail, out, plain, print_json
-from comesh.runtime.answers import RunAnswer, Runs
+from comesh.queries.answers import RunAnswer, Runs, TraceLine
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import TraceLine
 
 _MOMENT: Final = re.compile(r"scheduled for (\d{13})\b")
 

@@ -8,7 +8,7 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import Json, Request, Yes, order, say
 from comesh.cli.terminal import Exit, confirm, fail
-from comesh.runtime.answers import DeviceAnswer
+from comesh.queries.answers import DeviceAnswer
 from comesh.runtime.client import AnyClient
 
 

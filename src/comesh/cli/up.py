@@ -24,11 +24,10 @@ from comesh.core.group.roles import Role
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual
-from comesh.runtime.applying import ChainText
+from comesh.queries.answers import ChainText, News, NodeStatus
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.documents import Chain
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
-from comesh.runtime.seen import News, NodeStatus
 
 READY_S: Final = 60.0
 LOOK_S: Final = 0.1

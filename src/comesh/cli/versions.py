@@ -12,7 +12,7 @@ from comesh.cli.change_view import show_changes
 from comesh.cli.tables import table
 from comesh.cli.terminal import Exit, err, fail, number, out, plain, print_json
 from comesh.deployment.changes import changes
-from comesh.runtime.applying import ChainText, Versions, VersionSeen, VersionText
+from comesh.queries.answers import ChainText, Versions, VersionSeen, VersionText
 from comesh.runtime.client import AnyClient
 from comesh.runtime.documents import parsed
 

@@ -13,7 +13,7 @@ from comesh.cli.completion import complete_devices
 from comesh.cli.nodes_here import DataDirectory, clients_here
 from comesh.cli.tables import readings_text
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
-from comesh.runtime.answers import Touched
+from comesh.queries.answers import Touched
 from comesh.runtime.client import NoAnswerError
 
 DeviceName = Annotated[

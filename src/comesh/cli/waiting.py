@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from comesh.cli.mesh_view import answering, attention, groups_of
-from comesh.runtime.answers import Mesh
+from comesh.queries.answers import Mesh
 from comesh.runtime.client import AnyClient
 
 LOOK_S: Final = 0.3

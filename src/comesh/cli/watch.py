@@ -9,8 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.tables import clock
 from comesh.cli.terminal import Exit, fail, out, plain
 from comesh.cli.trace import readable
+from comesh.queries.answers import News
 from comesh.runtime.client import AnyClient
-from comesh.runtime.seen import News
 
 _STYLES = {"leader": "cyan", "device": "yellow", "member": "magenta", "trouble": "red"}
 

@@ -6,7 +6,6 @@ same is told as renamed, but for the mesh these are two: `consequences` says wha
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 
 from comesh.core.plan import Place
 from comesh.core.program import Program
+from comesh.deployment.change import Change, What
 from comesh.deployment.model import Deployment, Step
 from comesh.deployment.units import show_duration, show_length
 from comesh.deployment.values import ValueType
@@ -22,29 +22,6 @@ NEXT_START: Final = ("membership_period",)
 """Settings that a node takes when it starts."""
 MAX_NAMED: Final = 8
 _ABSENT: Final = "nothing"
-
-
-class What(StrEnum):
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
-    RENAMED = "renamed"
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str
-    """setting, node, device, routine, or document"""
-    name: str
-    what: What
-    details: tuple[str, ...] = ()
-    """What was and what is, a line each; of one that is renamed: its new name."""
-
-    def __str__(self) -> str:
-        if self.what is What.RENAMED:
-            return f"{self.kind} {self.name} renamed to {self.details[0]}"
-        if self.kind in ("setting", "document"):
-            return f"{self.kind} {self.name}: {'; '.join(self.details)}"
-        return f"{self.kind} {self.name} {self.what}" + "".join(f"\n  {one}" for one in self.details)
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,8 +30,7 @@ from comesh.lab.merging import ENDING, recordings
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
 from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
-from comesh.runtime.answers import Fired
-from comesh.runtime.applying import ApplyDone, ChainText, Reaching
+from comesh.queries.answers import ApplyDone, ChainText, Fired, NodeStatus, Reaching
 from comesh.runtime.client import Client, NoAnswerError
 from comesh.runtime.documents import Chain
 from comesh.runtime.journal.files import JOURNAL
@@ -40,7 +39,6 @@ from comesh.runtime.journal.opening import lose_unflushed
 from comesh.runtime.local_mesh import CHAIN, DEVICES, LOOPBACK, LocalMesh
 from comesh.runtime.options import Address
 from comesh.runtime.recording import Disturbed, Recorder
-from comesh.runtime.seen import NodeStatus
 
 LOOK_S: Final = 0.05
 """How often a condition is looked at."""

@@ -19,12 +19,23 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
 from comesh.core.records import VersionRecord
 from comesh.core.work_messages import Reach, Remember
-from comesh.deployment.changes import Change, Orders, changes, consequences
+from comesh.deployment.changes import Orders, changes, consequences
+from comesh.queries.answers import (
+    ApplyDone,
+    ChainText,
+    DeviceSeen,
+    Preview,
+    Reaching,
+    Recovered,
+    RoutineSeen,
+    Versions,
+    VersionSeen,
+    VersionText,
+)
 from comesh.runtime.documents import Compiler
 from comesh.runtime.entities import Known
 from comesh.runtime.operations import WAIT_S
 from comesh.runtime.reading import NotReachedError, UnknownError, unknown
-from comesh.runtime.seen import DeviceSeen, RoutineSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly
@@ -40,78 +51,6 @@ LEARN_S: Final = 5.0
 LOOK_S: Final = 0.05
 MAX_READ: Final = 4
 """Documents that wait to be compared: each takes the processor from the node for a while."""
-
-
-class VersionSeen(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
-    at_ms: float | None = None
-    """null: it is the first one, or applied so long ago that nobody remembers."""
-    by: str = ""
-    why: str = ""
-    groups: int = 0
-    """How many groups work by it, as the node that was asked knows."""
-
-
-class Versions(msgspec.Struct, frozen=True, kw_only=True):
-    """Newest first."""
-
-    answered_by: NodeId
-    newest: int
-    """That the node which was asked has."""
-    reached: bool
-    """Whoever leads the group `deployment` was reached: else nobody says who applied what."""
-    versions: tuple[VersionSeen, ...]
-
-
-class VersionText(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
-    text: str
-
-
-class ChainText(msgspec.Struct, frozen=True, kw_only=True):
-    """All versions in one text, as `comesh node` takes it."""
-
-    newest: int
-    chain: str
-
-
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document would change, against the version that it was compared with."""
-
-    base: int
-    problems: tuple[str, ...] = ()
-    """Why it cannot follow that version; empty: it can."""
-    changes: tuple[Change, ...] = ()
-    """None: both mean the same."""
-    means: tuple[str, ...] = ()
-
-
-class ApplyDone(msgspec.Struct, frozen=True, kw_only=True):
-    """version: that it became; null: it is not applied, and why_not says why."""
-
-    request: str
-    version: int | None
-    why_not: str = ""
-    newest: int = 0
-    """Of a refusal: the version that the deployment is at."""
-    stale: bool = False
-    """It does not build on the newest version."""
-    unanswered: bool = False
-    """It may still be applied."""
-    problems: tuple[str, ...] = ()
-    """What is wrong with the document."""
-
-
-class Reaching(msgspec.Struct, frozen=True, kw_only=True):
-    """These groups are asked to hand off to the version at once."""
-
-    version: int
-    groups: tuple[GroupId, ...]
-
-
-class Recovered(msgspec.Struct, frozen=True, kw_only=True):
-    group: GroupId
-    why_not: str = ""
 
 
 class Applying:

@@ -21,6 +21,7 @@ from comesh.core.node import Node
 from comesh.core.program import Program
 from comesh.deployment.model import Deployment
 from comesh.drivers.virtual.devices import Acted, Pressed
+from comesh.queries.answers import News
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.catching_up import chain_of_others, should_ask, took_part
 from comesh.runtime.clock import Clock, LastWall, MeshClock
@@ -58,7 +59,6 @@ from comesh.runtime.recording import (
     told,
 )
 from comesh.runtime.revocation_gossip import RevocationGossip
-from comesh.runtime.seen import News
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
 from comesh.runtime.view import View

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.queries.answers import ENDED, DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
 from comesh.runtime.questions import decoded
-from comesh.runtime.seen import ENDED, DeviceSeen, GroupSeen, NodeStatus, RoutineSeen, TraceLine
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

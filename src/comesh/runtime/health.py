@@ -13,6 +13,7 @@ import msgspec
 
 from comesh import __version__
 from comesh.core.ids import NodeId
+from comesh.queries.answers import Checked, Hears, MeshHealth, NodeHealth
 from comesh.runtime.journal.files import JOURNAL
 
 if TYPE_CHECKING:
@@ -22,60 +23,6 @@ ASK: Final = "health"
 """The question to another node."""
 ANSWER_S: Final = 2.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-class Hears(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node hears another one."""
-
-    living: bool
-    """It takes it for living."""
-    connected: bool
-    address: str
-    round_trip_ms: float | None
-    """Smoothed; None: never measured."""
-    why: str
-    """Why it is not connected, or empty."""
-
-
-class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
-    node: NodeId
-    software: str
-    version: int
-    """Of the deployment that it goes by."""
-    document: str
-    """The digest of that."""
-    machine_wall_ms: float
-    """By the clock of its machine, whatever the node goes by."""
-    clock_source: str
-    """Where its time comes from: own, mesh, waiting or guessed."""
-    listens: tuple[str, ...]
-    """Its UDP sockets."""
-    certificate_ends_ms: float
-    authority_ends_ms: float
-    data: str
-    data_free_bytes: int
-    data_disk_bytes: int
-    journal_bytes: int
-    memory_kb: int
-    memory_free_kb: int
-    """Of its machine."""
-    hears: dict[NodeId, Hears]
-
-
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    said: NodeHealth
-    offset_ms: float
-    """How far the clock of its machine is ahead of that of the asked one."""
-    within_ms: float
-    """The offset is that certain: half of the time that the answer took."""
-
-
-class MeshHealth(msgspec.Struct, frozen=True, kw_only=True):
-    asked: NodeId
-    as_of_ms: float
-    nodes: dict[NodeId, Checked | None]
-    """None: no answer, and `silent` has why."""
-    silent: dict[NodeId, str] = {}
 
 
 class Healths:

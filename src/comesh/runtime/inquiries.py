@@ -13,12 +13,11 @@ from comesh import __version__
 from comesh.core.events import FireAsked
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean
+from comesh.queries.answers import FIRE_WAIT_S, Fired, Mesh, News, NodeStatus
 from comesh.runtime import applying, entities, health, operations
-from comesh.runtime.answers import FIRE_WAIT_S, Fired, Mesh
 from comesh.runtime.health import resident_kb
 from comesh.runtime.questions import WATCH_MS, decoded
 from comesh.runtime.reading import NotReachedError, Reading, UnknownError
-from comesh.runtime.seen import News, NodeStatus
 from comesh.runtime.virtual_input import touch
 
 if TYPE_CHECKING:

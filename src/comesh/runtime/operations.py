@@ -20,9 +20,9 @@ from comesh.core.values import Value
 from comesh.core.work_messages import BreakLock, Maintain, Pause, Restore, Resume, SetDevice, Wish
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import step_by_hand
+from comesh.queries.answers import Audit, AuditSeen, Done
 from comesh.runtime.questions import decoded
 from comesh.runtime.reading import UnknownError, unknown
-from comesh.runtime.seen import AuditSeen
 from comesh.runtime.virtual_input import parse_value
 
 if TYPE_CHECKING:
@@ -41,26 +41,6 @@ AUDIT: Final = "audit"
 
 Request = FireAsked | ApplyAsked | OrderAsked
 Logs = tuple[AuditSeen, ...]
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an order. why_not: empty if it is carried out; unanswered: it may be, later."""
-
-    request: str
-    run: str | None = None
-    why_not: str = ""
-    unanswered: bool = False
-    failed: dict[GroupId, str] = {}
-    """Of an order to all groups: those that did not carry it out, and why."""
-    groups: int = 1
-    """To how many groups it went."""
-
-
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """Newest first. unheard: groups whose log is not in it, because nobody who leads them answered."""
-
-    entries: Logs
-    unheard: tuple[GroupId, ...] = ()
 
 
 class OwnLogs(msgspec.Struct, frozen=True):

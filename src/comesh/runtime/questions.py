@@ -11,7 +11,7 @@ from typing import Final, TypeVar, assert_never
 import msgspec
 
 from comesh.core.ids import NodeId
-from comesh.runtime.seen import News
+from comesh.queries.answers import News
 
 FIRST_BYTE: Final = 0xA1
 """Tells these frames from the core's, which begin with their wire version. Another version of them gets

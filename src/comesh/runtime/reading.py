@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.deployment.problems import did_you_mean, shorten
-from comesh.runtime.answers import (
+from comesh.queries.answers import (
+    ENDED,
     DeviceAnswer,
     Devices,
+    DeviceSeen,
     GroupAnswer,
     Groups,
+    GroupSeen,
     NodeAnswer,
     NodeListed,
     Nodes,
     RoutineAnswer,
     Routines,
+    RoutineSeen,
     RunAnswer,
     Runs,
 )
 from comesh.runtime.entities import Entities, Known
-from comesh.runtime.seen import ENDED, DeviceSeen, GroupSeen, RoutineSeen
 
 if TYPE_CHECKING:
     from comesh.runtime.assembly import Assembly

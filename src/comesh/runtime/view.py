@@ -38,7 +38,7 @@ from comesh.core.records import (
     Standing,
     Status,
 )
-from comesh.runtime.seen import (
+from comesh.queries.answers import (
     AuditSeen,
     DeviceSeen,
     GroupSeen,

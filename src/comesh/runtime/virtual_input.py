@@ -13,7 +13,7 @@ from comesh.deployment.problems import did_you_mean
 from comesh.deployment.values import Kind, ValueType
 from comesh.drivers.registry import outside_address
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
-from comesh.runtime.answers import Touched
+from comesh.queries.answers import Touched
 from comesh.runtime.devices.homes import nearest_node
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from comesh.lab.mesh import Links, Mesh, MeshError, now_us
 from comesh.lab.proxy_thread import ProxyThread
 from comesh.lab.small_disk import small_disk
 from comesh.lab.watching import Watch
-from comesh.runtime.seen import DeviceSeen, RoutineSeen, RunSeen
+from comesh.queries.answers import DeviceSeen, RoutineSeen, RunSeen
 
 BOUND_S: Final = 60.0
 """How long anything that must happen may take, on a machine that others use too."""

@@ -11,7 +11,7 @@ from comesh.lab.flooding import Sent
 from comesh.lab.mesh import MeshError
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.lab.scenarios.play import Play, Stage
-from comesh.runtime.seen import NodeStatus
+from comesh.queries.answers import NodeStatus
 
 GARBAGE: Final = 10_000
 HELLOS: Final = 1_000
