@@ -113,5 +113,5 @@ def test_a_firing_is_profiled_from_its_report_to_its_last_commit(monkeypatch: py
     assert not any(file.startswith("../") for file in files)
     stages = [stage for stage, part in found.stages() if part.calls]
     assert stages == list(walk.STAGES.values())
-    assert [step.stage for step in found.steps][0] == walk.STAGES["door"]
+    assert next(step.stage for step in found.steps) == walk.STAGES["door"]
     assert [step.stage for step in found.steps][-1] == walk.STAGES["acked"]
