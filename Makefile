@@ -51,8 +51,9 @@ lab: $(STAMP)  ## break meshes of real processes in every way, and judge them (a
 reproduce: $(STAMP)  ## every figure and table of the paper, in short form (six to ten minutes; FULL=1: hours)
 	$(BIN)/comesh reproduce all $(if $(FULL),--full)
 
-bench: $(STAMP)  ## measure: selection, simulator, membership, protocol (about twenty minutes)
+bench: $(STAMP)  ## measure: selection, clauses, simulator, membership, protocol (about twenty minutes)
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/clauses.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/membership.py
 	$(BIN)/python benchmarks/protocol.py

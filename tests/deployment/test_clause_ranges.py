@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comesh.deployment.clause_parser import parse
-from comesh.deployment.clause_ranges import doubts
-from comesh.deployment.clauses import compile_clause
+from comesh.deployment.clauses.compiler import compile_clause
+from comesh.deployment.clauses.parser import parse
+from comesh.deployment.clauses.ranges import doubts
 from comesh.deployment.values import ValueType
 
 READINGS = {

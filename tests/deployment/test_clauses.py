@@ -1,24 +1,33 @@
 """Clauses: what they mean, what is unknown, and that nothing else can come out of them."""
 
+from itertools import product
+
 import pytest
-from clause_reference import evaluate as reference
+from clause_oracle import oracle
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from comesh.deployment.clause_parser import ClauseError, parse
-from comesh.deployment.clauses import (
+from comesh.deployment.clauses.compiler import (
     Clause,
     WrongClauseError,
     compile_clause,
     compile_event_clause,
-    vocabulary,
 )
+from comesh.deployment.clauses.operations import lifted
+from comesh.deployment.clauses.parser import ClauseError, parse
+from comesh.deployment.clauses.vocabulary import vocabulary
 from comesh.deployment.values import ValueType
+
+Values = dict[tuple[str, str], bool | int | float | str]
 
 READINGS = vocabulary(
     {
-        "temp": {"c": ValueType(type="float"), "n": ValueType(type="int")},
-        "door": {"open": ValueType(type="bool"), "note": ValueType(type="text")},
+        "temp": {"c": ValueType(type="float"), "n": ValueType(type="int"), "m": ValueType(type="int")},
+        "door": {
+            "open": ValueType(type="bool"),
+            "note": ValueType(type="text"),
+            "name": ValueType(type="text"),
+        },
         "mode": {"now": ValueType(values=("auto", "off"))},
     },
     sun=True,
@@ -65,9 +74,7 @@ def mistakes(source: str) -> list[tuple[int, str]]:
         ("1.0 / temp.c > 5", {("temp", "c"): 0.0}, True),
     ],
 )  # fmt: skip
-def test_truth(
-    source: str, values: dict[tuple[str, str], bool | int | float | str], truth: bool | None
-) -> None:
+def test_truth(source: str, values: Values, truth: bool | None) -> None:
     assert clause(source).evaluate(values) is truth
 
 
@@ -190,15 +197,93 @@ readings = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(clauses, readings)
 @example("0.0 / 0.0 == temp.c", {("temp", "c"): 0.0})
 @example("min(0.0 / 0.0, 1) < 2", {})
+@example("0.0 / temp.c in [0.0 / 0.0]", {("temp", "c"): 0.0})
+@example("1.0 / -temp.c < 0", {("temp", "c"): 0.0})
 @example("abs(-(1 - 9223372036854775807)) in [2.5, 9223372036854775807]", {})
-def test_compiled_and_reference_agree(
-    source: str, values: dict[tuple[str, str], bool | int | float | str]
+def test_the_oracle_agrees(source: str, values: Values) -> None:
+    assert clause(source).evaluate(values) is oracle(source, READINGS, values)
+
+
+extremes = st.sampled_from([0, 1, -1, 2, -2, 3, 7, -7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 1 - 2**63])
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from(["+", "-", "*", "/", "%"]),
+    st.sampled_from(["<", "<=", ">", ">=", "==", "!="]),
+    st.tuples(*[st.one_of(extremes, st.integers(-(2**63), 2**63 - 1))] * 2),
+    st.one_of(extremes, st.floats(allow_nan=False, allow_infinity=False)),
+)
+@example("/", "!=", (-(2**63), -1), 0)
+@example("%", "!=", (-(2**63), -1), 0)
+def test_whole_numbers_overflow_divide_and_meet_floats_as_the_oracle_says(
+    sign: str, relation: str, whole: tuple[int, int], other: float
 ) -> None:
-    assert clause(source).evaluate(values) is reference(parse(source), values)
+    values = {("temp", "n"): whole[0], ("temp", "m"): whole[1], ("temp", "c"): float(other)}
+    for source in (
+        f"temp.n {sign} temp.m {relation} temp.n",
+        f"temp.n {sign} temp.m {relation} temp.c",
+        f"temp.n {'-' if sign == '%' else sign} temp.c {relation} temp.m",
+        f"-temp.n {relation} temp.m",
+        f"temp.n in [temp.m, temp.c, temp.n {sign} 1]",
+    ):
+        assert clause(source).evaluate(values) is oracle(source, READINGS, values), source
+
+
+@pytest.mark.parametrize("source", ["door.open && door.up", "door.open || door.up", "!door.open",
+                                    "door.open ? door.up : sun.up", "door.open == door.up",
+                                    "door.open in [door.up, sun.up]",
+                                    "!(door.open && door.up) || sun.up"])  # fmt: skip
+def test_three_valued_logic_as_the_oracle_has_it(source: str) -> None:
+    names = [("door", "open"), ("door", "up"), ("sun", "up")]
+    for truths in product((True, False, None), repeat=3):
+        values = {name: truth for name, truth in zip(names, truths, strict=True) if truth is not None}
+        assert clause(source).evaluate(values) is oracle(source, READINGS, values), values
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=4), st.text(max_size=4), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
+def test_texts_compare_as_the_oracle_says(one: str, other: str, relation: str) -> None:
+    values = {("door", "note"): one, ("door", "name"): other}
+    for source in (
+        f"door.note {relation} door.name",
+        "door.note.contains(door.name) || door.note.startsWith(door.name)",
+        "door.note.endsWith(door.name)",
+        "door.note in [door.name, 'a']",
+    ):
+        assert clause(source).evaluate(values) is oracle(source, READINGS, values), source
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["&&", "||", "+", "*"]), st.integers(1, 60), st.integers(0, 23), readings)
+def test_long_and_deep_clauses_are_evaluated_as_the_oracle_says(
+    sign: str, length: int, depth: int, values: Values
+) -> None:
+    logic = sign in ("&&", "||")
+    chain = f" {sign} ".join(["door.open" if logic else "temp.n"] * length)
+    source = ("!" if logic else "-") * depth + f"({chain})" + ("" if logic else " > 5")
+    assert clause(source).evaluate(values) is oracle(source, READINGS, values)
+
+
+@settings(max_examples=200, deadline=None)
+@given(clauses, st.dictionaries(
+    st.sampled_from([(device, name) for device, names in READINGS.items() for name in names]),
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+))  # fmt: skip
+def test_nothing_but_true_false_and_unknown_comes_out(
+    source: str, values: dict[tuple[str, str], bool | int | float | str | None]
+) -> None:
+    assert clause(source).evaluate(values) in (True, False, None)
+
+
+def test_a_row_of_the_table_may_take_more_than_two_values() -> None:
+    run = lifted(lambda *parts: sum(parts), tuple(lambda v, n=n: v.get(("a", n)) for n in "xyz"))
+    assert run({("a", "x"): 1, ("a", "y"): 2, ("a", "z"): 3}) == 6
+    assert run({("a", "x"): 1, ("a", "z"): 3}) is None
 
 
 words = st.one_of(

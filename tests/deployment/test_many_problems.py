@@ -4,8 +4,8 @@ import pytest
 from deployment_texts import SMALL, changed, check, told
 
 from comesh.deployment.checks import plan as plan_checks
-from comesh.deployment.clause_parser import ClauseError
-from comesh.deployment.clauses import WrongClauseError
+from comesh.deployment.clauses.compiler import WrongClauseError
+from comesh.deployment.clauses.parser import ClauseError
 from comesh.deployment.load import MAX_FOUND_BY_CHECK, load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.planning import plan_of

@@ -23,7 +23,7 @@ from comesh.core.ids import Incarnation, NodeId
 from comesh.core.messages import WIRE_VERSION, Datagram, WireError, decode
 from comesh.core.node import Node
 from comesh.core.program import Program
-from comesh.deployment.cel_engine import compile_cel
+from comesh.deployment.clauses.compiler import Clause
 from comesh.deployment.load import load_bytes
 from comesh.lab.scenarios.documents import five_rooms
 from comesh.sim.building import Building
@@ -34,7 +34,7 @@ MAX_MESSAGES: Final = 24
 """Of one case."""
 LATER_MS: Final = 60_000.0
 _IN_CONFIG: Final = 20
-for _one in (Program, type(compile_cel("true"))):
+for _one in (Program, Clause):
     copyreg.pickle(_one, lambda _: "it never changes, and is not copied")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-from comesh.deployment.clause_parser import RESERVED
+from comesh.deployment.clauses.parser import RESERVED
 
 MAX_ID_CHARACTERS = 60
 ID_PATTERN = r"[a-z][a-z0-9_]*"

@@ -14,7 +14,7 @@ from astral.sun import SUN_APPARENT_RADIUS, zenith
 
 from comesh.core.program import Moment
 from comesh.core.values import Value
-from comesh.deployment.clause_types import WEEKDAYS, ReadingName
+from comesh.deployment.clauses.vocabulary import WEEKDAYS, ReadingName
 from comesh.deployment.settings import Location
 
 MINUTE_MS = 60_000

@@ -10,8 +10,8 @@ from comesh.core.plan import (
     SelectionSettings,
 )
 from comesh.core.selection.planning import make_plan
-from comesh.deployment.clause_types import Readings
-from comesh.deployment.clauses import Clause, compile_clause, compile_event_clause, vocabulary
+from comesh.deployment.clauses.compiler import Clause, compile_clause, compile_event_clause
+from comesh.deployment.clauses.vocabulary import Readings, vocabulary
 from comesh.deployment.model import Deployment, Routine
 from comesh.deployment.settings import Settings
 

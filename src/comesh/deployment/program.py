@@ -27,7 +27,7 @@ from comesh.core.program import (
 )
 from comesh.core.strategies import strategy_named
 from comesh.core.values import Value
-from comesh.deployment.clause_types import Readings
+from comesh.deployment.clauses.vocabulary import Readings
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Command, Deployment, Device, Routine, Step
 from comesh.deployment.moments import moment_of

@@ -15,7 +15,7 @@ from astral import Observer
 from astral.sun import sunrise, sunset
 from cronsim import CronSim, CronSimError
 
-from comesh.deployment.clause_types import CLOCK_TIME
+from comesh.deployment.clauses.vocabulary import CLOCK_TIME
 from comesh.deployment.model import DAYS, Routine
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.settings import Location

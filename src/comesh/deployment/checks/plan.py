@@ -6,7 +6,7 @@ from comesh.core.selection.planning import PlanningError
 from comesh.core.selection.policies import PolicyError
 from comesh.deployment import outlook
 from comesh.deployment.checks.settings import survive_one
-from comesh.deployment.clauses import WrongClauseError
+from comesh.deployment.clauses.compiler import WrongClauseError
 from comesh.deployment.model import Deployment
 from comesh.deployment.planning import plan_of
 from comesh.deployment.problems import Complaint, complain, warn

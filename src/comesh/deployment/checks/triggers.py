@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from comesh.deployment.checks.settings import zone_exists
-from comesh.deployment.clause_parser import parse
-from comesh.deployment.clause_ranges import doubts
-from comesh.deployment.clause_types import Readings
-from comesh.deployment.clauses import (
+from comesh.deployment.clauses.compiler import (
     Clause,
     WrongClauseError,
     compile_clause,
     compile_event_clause,
-    vocabulary,
 )
+from comesh.deployment.clauses.parser import parse
+from comesh.deployment.clauses.ranges import doubts
+from comesh.deployment.clauses.vocabulary import Readings, vocabulary
 from comesh.deployment.draft import Draft
 from comesh.deployment.id_names import suggested_id
 from comesh.deployment.model import Routine

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from comesh.deployment.clause_parser import (
+from comesh.deployment.clauses.parser import (
     Binary,
     Call,
     Conditional,
@@ -21,12 +21,11 @@ from comesh.deployment.clause_parser import (
     Reading,
     Unary,
 )
-from comesh.deployment.clause_types import CLOCK_TIME, ReadingName, Readings
+from comesh.deployment.clauses.vocabulary import CLOCK, CLOCK_TIME, ReadingName, Readings
 from comesh.deployment.values import Kind, ValueType
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _LAST_MINUTE = 24 * 60 - 1
-_CLOCK: ReadingName = ("now", "time")
 
 
 class Doubt(msgspec.Struct, frozen=True):
@@ -184,7 +183,7 @@ def _constants(trees: tuple[Expression, ...]) -> list[str | float | bool] | None
 
 def _all_values(name: ReadingName, type_: ValueType | None) -> _Left | None:
     """What a reading can be; None: anything."""
-    if name == _CLOCK:
+    if name == CLOCK:
         return _Span(0, _LAST_MINUTE, True)
     match type_.kind if type_ is not None else None:
         case Kind.BOOL:
@@ -202,7 +201,7 @@ def _all_values(name: ReadingName, type_: ValueType | None) -> _Left | None:
 
 def _fits(fact: _Fact, type_: ValueType | None) -> bool:
     """The constants are of the reading's kind: a bare reading of any kind was taken as `== true`."""
-    if fact.name == _CLOCK:
+    if fact.name == CLOCK:
         return all(CLOCK_TIME.fullmatch(str(constant)) for _, constant in fact.comparisons)
     truths = [isinstance(constant, bool) for _, constant in fact.comparisons]
     return type_ is not None and all(truth == (type_.kind is Kind.BOOL) for truth in truths)
@@ -211,7 +210,7 @@ def _fits(fact: _Fact, type_: ValueType | None) -> bool:
 def _narrowed(values: _Left, fact: _Fact) -> _Left:
     if isinstance(values, _Span):
         spans = [
-            values.compared(sign, _minutes(constant) if fact.name == _CLOCK else float(constant))
+            values.compared(sign, _minutes(constant) if fact.name == CLOCK else float(constant))
             for sign, constant in fact.comparisons
         ]
         possible = [span for span in spans if not span.empty]
@@ -244,15 +243,15 @@ def _always(whole: _Left, kept: _Left, fact: _Fact) -> bool:
     [sign, constant] = fact.comparisons[0]
     if len(fact.comparisons) > 1 or sign == "==":
         return False
-    limit = _minutes(constant) if fact.name == _CLOCK else float(constant)
+    limit = _minutes(constant) if fact.name == CLOCK else float(constant)
     return sign != "!=" or whole.compared("==", limit).empty
 
 
 def _describe(name: ReadingName, type_: ValueType | None) -> str:
-    return "a time from 00:00 to 23:59" if name == _CLOCK or type_ is None else type_.describe()
+    return "a time from 00:00 to 23:59" if name == CLOCK or type_ is None else type_.describe()
 
 
 def _advice(fact: _Fact) -> str:
-    if fact.name == _CLOCK:
+    if fact.name == CLOCK:
         return 'a time over midnight is written with ||: now.time >= "18:00" || now.time < "07:00"'
     return "write || where one of them is enough"
