@@ -1,0 +1,236 @@
+"""From config to config: who is invited, what is waited for, the last entry, and who retires when."""
+
+import msgspec
+from group_bench import LEASE_MS, NODES, SETTINGS, STORE, Member, make_config, record
+
+from comesh.core.group.config import Config, Seat
+from comesh.core.group.ledger import Ledger
+from comesh.core.group_messages import (
+    Acked,
+    Gap,
+    Installed,
+    Invite,
+    Moved,
+    Ready,
+    Retire,
+    Start,
+    State,
+    Sync,
+    Update,
+)
+from comesh.core.journal import Appended, ConfigKept, Promised, StateTaken, Tombstone
+from comesh.core.records import HandoffRecord
+from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING
+
+REPLACES = msgspec.structs.replace(SETTINGS, replace_after_ms=3000.0)
+
+
+def without(rank: int) -> Member:
+    """A leader with a member that died: it has invited the members of the next config."""
+    member = Member(settings=REPLACES).leads(0, 2)
+    member.dies(rank)
+    while not member.to(Invite):
+        member.waits(LEASE_MS / 4)
+        kept_up(member, 2 - rank)
+    return member
+
+
+def kept_up(member: Member, *ranks: int) -> None:
+    """They acknowledge what they were sent."""
+    for rank in ranks:
+        if rank in member.to(Update):
+            member.acks(rank)
+
+
+def invited(member: Member) -> Config:
+    return member.last(Invite).successor
+
+
+def ready(member: Member, *ranks: int, store: int = STORE) -> None:
+    invite = member.last(Invite)
+    for rank in ranks:
+        member.hears(rank, Ready(invite.successor.mark, store, invite.number, invite.digest))
+
+
+def others(member: Member) -> list[int]:
+    """The numbers of the nodes that are invited, beside the leader itself."""
+    return [NODES.index(node) for node in invited(member).nodes if node != NODES[member.rank]]
+
+
+def handing_off() -> tuple[Member, Config]:
+    """The handoff entry is proposed and not committed."""
+    member = without(0)
+    ready(member, *others(member))
+    (handoff,) = member.written(Appended)[-1].entry
+    assert isinstance(handoff, HandoffRecord)
+    return member, handoff.successor
+
+
+def started(successor: Config) -> list[int]:
+    """Whom the old leader starts, by number, in rank order."""
+    return [NODES.index(seat.node) for seat in successor.seats if seat.node != NODES[1]]
+
+
+# -- invitations -------------------------------------------------------------------------------------------
+
+
+def test_a_member_that_is_gone_for_three_seconds_is_replaced() -> None:
+    member = Member(settings=REPLACES).leads(0, 2)
+    member.dies(0)
+    while member.now_ms < 4500.0:
+        member.waits(LEASE_MS / 4)
+        kept_up(member, 2)
+    assert not member.to(Invite)
+    member.waits(2 * LEASE_MS)
+    assert NODES[0] not in invited(member).nodes
+
+
+def test_who_is_new_is_sent_the_state_and_who_is_not_a_digest() -> None:
+    member = without(0)
+    given = {to: body.records is None for to, body in member.sent if isinstance(body, Invite)}
+    assert given == {to: NODES[to] in member.config.nodes for to in others(member)}
+
+
+def test_who_lacks_the_state_after_all_is_sent_it() -> None:
+    member = without(0)
+    first, mark = others(member)[0], invited(member).mark
+    member.said(first)
+    member.hears(first, Ready(mark, STORE, -1, 0))
+    (again,) = member.said(first)
+    assert isinstance(again, Invite)
+    assert again.records is not None
+
+
+def test_nothing_is_proposed_before_all_that_live_are_ready() -> None:
+    member = without(0)
+    first, *_ = others(member)
+    ready(member, first)
+    assert member.role == "serving"
+
+
+def test_who_is_not_ready_in_time_is_left_out_and_another_takes_the_place() -> None:
+    member = without(0)
+    late, *ready_ones = others(member)
+    ready(member, *ready_ones)
+    for _ in range(40):
+        member.waits(LEASE_MS / 4)
+        kept_up(member, 2)
+    assert NODES[late] not in invited(member).nodes
+    assert not [one for one in member.written(Appended) if isinstance(one.entry[0], HandoffRecord)]
+
+
+# -- the entry ---------------------------------------------------------------------------------------------
+
+
+def test_the_entry_binds_each_seat_to_the_store_that_was_ready() -> None:
+    _, successor = handing_off()
+    assert {seat.store for seat in successor.seats} == {STORE}
+    assert successor.number == 2
+
+
+def test_from_proposing_it_on_nothing_else_is_proposed() -> None:
+    member, _ = handing_off()
+    assert member.role == "handing off"
+    member.forget()
+    member.ordered("one")
+    assert not member.written(Appended)
+
+
+def test_it_is_flushed_where_it_is_written() -> None:
+    member, _ = handing_off()
+    assert isinstance(member.flushed(Appended)[-1].entry[0], HandoffRecord)
+
+
+# -- start and retire --------------------------------------------------------------------------------------
+
+
+def test_nobody_is_started_before_the_entry_is_committed() -> None:
+    member, successor = handing_off()
+    assert not member.to(Start)
+    member.acks(2)
+    assert member.to(Start) == started(successor)
+
+
+def test_starts_are_repeated_to_those_that_are_not_installed() -> None:
+    member, successor = handing_off()
+    member.acks(2)
+    first, *rest = started(successor)
+    member.hears(first, Installed(successor.mark, 1))
+    member.forget()
+    member.waits(SETTINGS.start_resend_ms)
+    assert member.to(Start) == rest
+
+
+def test_when_a_quorum_is_installed_the_old_members_retire() -> None:
+    member, successor = handing_off()
+    member.acks(2)
+    member.forget()
+    for rank in started(successor)[: successor.quorum]:
+        assert not member.to(Retire)
+        member.hears(rank, Installed(successor.mark, 1))
+    assert member.to(Retire) == [0, 2]
+    assert [one.newest for one in member.flushed(Tombstone)] == [successor]
+    assert member.role == "gone"
+
+
+def test_whoever_comes_to_lead_a_config_that_ended_starts_its_successor_and_serves_nobody() -> None:
+    successor = Config(make_config().group, 2, 0, tuple(Seat(node, STORE) for node in NODES[2:5]), 1000, 1)
+    member = Member(records=(HandoffRecord(successor),), number=4)
+    member.claims(2)
+    member.promises(2, number=4)
+    member.acks(2)
+    assert member.role == "handing off"
+    assert member.told == ["handing off"]
+    assert sorted(member.to(Start)) == [2, 3, 4]
+
+
+# -- the other side ----------------------------------------------------------------------------------------
+
+
+def test_who_is_invited_flushes_its_base_before_it_is_ready() -> None:
+    member = Member(rank=4, config=make_config(5, number=2), seated=False)
+    base = (record("lamp"),)
+    digest = Ledger({one.key: one for one in base}, 3).digest
+    member.hears(0, Invite(member.config, 3, digest, base), of=make_config(number=1))
+    assert member.order == [ConfigKept, Ready]
+    assert member.flushed(ConfigKept)
+    (answer,) = member.said(0)
+    assert isinstance(answer, Ready)
+    assert (answer.store, answer.number) == (STORE, 3)
+
+
+def test_a_start_that_does_not_build_on_its_base_is_answered_with_that() -> None:
+    member = Member(rank=2, config=make_config(number=2), seated=False)
+    member.hears(0, Start(member.config, 9, 1, 5, (), ()), of=make_config(number=1))
+    (answer,) = member.said(0)
+    assert isinstance(answer, Ready)
+    assert answer.number == -1
+
+
+def test_who_is_started_writes_config_promise_and_state_and_tells_the_old_leader_and_rank_0() -> None:
+    member = Member(rank=2, config=make_config(number=2), seated=False)
+    empty = Ledger({}, 9).digest
+    member.hears(5, Start(member.config, 9, empty, -1, (), ()), of=make_config(number=1))
+    assert member.order == [ConfigKept, Promised, StateTaken, Installed, Installed]
+    assert member.to(Installed) == [5, 0]
+
+
+def test_who_was_never_started_says_what_it_lacks_and_is_installed_by_the_state_of_a_leader() -> None:
+    member = Member(rank=2, config=make_config(number=2), seated=False)
+    digest = Ledger({}, 0).digest
+    member.hears(0, Invite(member.config, 0, digest, ()), of=make_config(number=1))
+    member.forget()
+    member.hears(0, Sync(OPENING, 3, 0, FIRST_ERA, 0))
+    assert member.said(0) == [Gap(OPENING, NO_BALLOT, 0, 0)]
+    state = State(OPENING, OPENING, 3, Ledger({}, 3).digest, 3, -1, (), (), 0, member.config)
+    member.hears(0, state)
+    assert member.said(0) == [Acked(OPENING, 3, 0)]
+
+
+def test_whoever_speaks_of_a_config_that_is_over_is_told_of_the_newest() -> None:
+    member = Member()
+    successor = make_config(number=2)
+    member.hears(0, Retire(successor))
+    member.forget()
+    member.hears(0, Update(OPENING, 1, (), 0, 0))
+    assert member.said(0) == [Moved(successor)]
