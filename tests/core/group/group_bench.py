@@ -38,7 +38,7 @@ from comesh.core.group_messages import (
 from comesh.core.ids import Incarnation, NodeId
 from comesh.core.journal import ConfigKept, Image, JournalRecord, PowerLost, Promised, StateTaken
 from comesh.core.membership import MembershipSettings
-from comesh.core.messages import Gossip, MembershipMessage, MemberState, MemberUpdate, Rumours
+from comesh.core.messages import Gossip, GossipItems, MembershipMessage, MemberState, MemberUpdate
 from comesh.core.node import Node
 from comesh.core.plan import DEPLOYMENT, Place, PlannedNode, SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
@@ -185,7 +185,7 @@ class Member:
     def dies(self, rank: int) -> None:
         """Membership believes that node dead."""
         update = MemberUpdate(NODES[rank], MemberState.DEAD, LIFE)
-        gossip = Gossip(Rumours((update,)))
+        gossip = Gossip(GossipItems((update,)))
         self._step(MessageReceived(sender=NODES[-1], incarnation=LIFE, deployment=1, message=gossip))
 
     def ordered(self, request: str) -> None:
