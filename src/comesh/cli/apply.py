@@ -21,31 +21,33 @@ ANSWER_S: Final = 60.0
 """Longer than a node waits for the group that decides."""
 USUAL_WITHIN_S: Final = 300.0
 
-File = Annotated[Path | None, typer.Argument(metavar="FILE", help="The document.", show_default=False)]
+File = Annotated[Path | None, typer.Argument(metavar="FILE", help="The new document.", show_default=False)]
 To = Annotated[
     int | None,
-    typer.Option("--to", metavar="VERSION", help="In the place of FILE: an earlier version once more."),
+    typer.Option("--to", metavar="VERSION", help="Apply an earlier version again, instead of FILE."),
 ]
 Base = Annotated[
     int | None,
-    typer.Option("--base", metavar="VERSION", help="Refuse it if the mesh is at another version than this."),
+    typer.Option(
+        "--base", metavar="VERSION", help="Refuse to apply if the mesh is at another version than this."
+    ),
 ]
-Why = Annotated[
-    str, typer.Option("--why", metavar="TEXT", help="What it is good for, for `comesh versions`.")
-]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for `comesh versions`.")]
 Now = Annotated[
-    bool, typer.Option("--now", help="Have every group hand off at once, instead of as it hears of it.")
+    bool, typer.Option("--now", help="Hand off all groups at once, not one by one as they learn of it.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what differs; exit 1 if something does.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only show what differs; exit code 1 if something does.")
+]
 Virtual = Annotated[
-    bool, typer.Option("--virtual", help="Virtual devices in the place of all others, as with `comesh up`.")
+    bool, typer.Option("--virtual", help="Use virtual devices in place of all others, as `comesh up` does.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Wait until every group works by the new version.")
+    bool, typer.Option("--wait/--no-wait", help="Wait until every group runs by the new version.")
 ]
 Within = Annotated[
-    float, typer.Option("--within", metavar="SECONDS", help="How long to wait until all groups work by it.")
+    float, typer.Option("--within", metavar="SECONDS", help="How long to wait for the groups.")
 ]
 
 
@@ -77,9 +79,14 @@ def apply(
     yes: Yes = False,
     wait: Wait = True,
     within: Within = USUAL_WITHIN_S,
-    json: Annotated[bool, typer.Option("--json", help="For machines; needs --yes or --dry-run.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, for programs; needs --yes or --dry-run.")
+    ] = False,
 ) -> None:
-    """Have a mesh that runs go by another document. Exit 0: it does, or did already; 1: not so."""
+    """Change a running mesh to another document.
+
+    Exit code 0: the mesh runs by it; 1: it does not.
+    """
     if json and not (yes or dry_run):
         fail("--json needs --yes or --dry-run: nobody is asked")
     what, text = _text(client, document, to, virtual=virtual)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, overload
 import typer
 
 from comesh.cli.completion import complete_nodes
-from comesh.cli.nodes_here import DataDirectory, clients_here, name_of, places
+from comesh.cli.nodes_here import WHICH_NODE, DataDirectory, clients_here, name_of, places
 from comesh.cli.terminal import Exit, fail
 from comesh.runtime.client import AnyClient, NoAnswerError, SaidNoError
 from comesh.runtime.control import socket_of
@@ -30,8 +30,9 @@ _NodeName = Annotated[
     typer.Option(
         "--node",
         metavar="NODE|HOST:PORT",
-        help="Whom to ask: a node on this machine, https://HOST:PORT of any node's HTTP interface, or a node "
-        "with an address in the document; left out: the first one here that answers.",
+        help="A node on this machine, https://HOST:PORT of any node's HTTP interface, or a node with an "
+        "address in the document.  [default: the first one here that answers]",
+        rich_help_panel=WHICH_NODE,
         autocompletion=complete_nodes,
     ),
 ]
@@ -39,17 +40,27 @@ _File = Annotated[
     Path | None,
     typer.Option(
         "--file",
-        help="Where --node looks addresses up; left out: deployment.yaml, or the one .yaml here.",
+        metavar="FILE",
+        help="Document with the addresses of nodes.  [default: deployment.yaml, or the only .yaml here]",
+        rich_help_panel=WHICH_NODE,
     ),
 ]
 _Keys = Annotated[
     Path,
-    typer.Option("--keys", metavar="DIR", help="Where authority.crt is, for nodes that are asked over HTTP."),
+    typer.Option(
+        "--keys",
+        metavar="DIR",
+        help="Directory with authority.crt, to ask nodes over HTTP.",
+        rich_help_panel=WHICH_NODE,
+    ),
 ]
 _TokenFile = Annotated[
     Path | None,
     typer.Option(
-        "--token-file", metavar="FILE", help="The token for HTTP; left out: what COMESH_TOKEN says."
+        "--token-file",
+        metavar="FILE",
+        help="File with the token for HTTP.  [default: $COMESH_TOKEN]",
+        rich_help_panel=WHICH_NODE,
     ),
 ]
 _OPTIONS: Final = {

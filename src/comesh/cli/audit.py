@@ -17,13 +17,20 @@ from comesh.runtime.client import AnyClient
 def audit(
     client: AnyClient,
     *,
-    by: Annotated[str, typer.Option("--by", metavar="TEXT", help="Only of those whose name has this.")] = "",
-    about: Annotated[str, typer.Option("--about", metavar="TEXT", help="Only what has this in it.")] = "",
-    last: Annotated[int, typer.Option("--last", min=1, max=500, help="How many at most.")] = 20,
+    by: Annotated[
+        str, typer.Option("--by", metavar="TEXT", help="Only entries of people whose name contains this.")
+    ] = "",
+    about: Annotated[
+        str, typer.Option("--about", metavar="TEXT", help="Only entries that contain this.")
+    ] = "",
+    last: Annotated[int, typer.Option("--last", min=1, max=500, help="Maximum number of entries.")] = 20,
     json: Json = False,
 ) -> None:
-    """Who fired, paused, commanded or changed what, newest first. Each group keeps its latest 64 entries.
-    Exit 0: the logs of all groups are in it; 1: some were not heard."""
+    """List who fired, paused, commanded or changed what.
+
+    The newest come first; each group keeps its latest 64 entries. Exit code 0: the logs of all groups were
+    read; 1: some could not be.
+    """
     log = client.ask(Audit, "audit", limit=500)
     found = tuple(one for one in log.entries if by in one.by and about in one.what)[:last]
     if json:

@@ -38,10 +38,10 @@ _MAX_DRAWN = 200_000_000
 """Nodes times draws: some minutes."""
 _DEFAULT_POLICY = "lsh-mix"
 
-_Smart = Annotated[int, typer.Option(min=1, max=_MAX_SMART, help="How many nodes there are.")]
-_Groups = Annotated[int, typer.Option(min=1, max=_MAX_GROUPS, help="How many groups.")]
+_Smart = Annotated[int, typer.Option(min=1, max=_MAX_SMART, help="Number of nodes.")]
+_Groups = Annotated[int, typer.Option(min=1, max=_MAX_GROUPS, help="Number of groups.")]
 _F = Annotated[
-    int, typer.Option("--f", min=0, max=MAX_F, help="Failures that one group bears; it has 2f+1 members.")
+    int, typer.Option("--f", min=0, max=MAX_F, help="Failures that one group survives; it has 2f+1 members.")
 ]
 _Draws = Annotated[
     int,
@@ -50,14 +50,17 @@ _Draws = Annotated[
         metavar="DRAWS",
         min=0,
         max=_MAX_DRAWS,
-        help="Also draw so many orders of failures over groups as nodes would select them, shared out evenly "
-        f"over {EPOCHS} epochs.",
+        help="Also draw this many orders of failures over groups as nodes select them, spread evenly over "
+        f"{EPOCHS} epochs.",
     ),
 ]
-_Topology = Annotated[Shape, typer.Option("--topology", help="The shape of the mesh that is drawn over.")]
+_Topology = Annotated[Shape, typer.Option("--topology", help="Shape of the mesh, with --monte-carlo.")]
 _Members = Annotated[
     str,
-    typer.Option(metavar="POLICY", help="How members are selected in that mesh: lsh-mix, random, your own."),
+    typer.Option(
+        metavar="POLICY",
+        help="How members are selected, with --monte-carlo: lsh-mix, random, or your own policy.",
+    ),
 ]
 _Domains = Annotated[
     int,
@@ -65,11 +68,11 @@ _Domains = Annotated[
         "--power-domains",
         metavar="DOMAINS",
         min=0,
-        help="With --monte-carlo: also draw which of so many power domains go out.",
+        help="Also draw failures of whole power domains, this many, with --monte-carlo.",
     ),
 ]
-_Seed = Annotated[int, typer.Option(min=0, help="Decides mesh, selections and draws.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def availability(
@@ -85,7 +88,7 @@ def availability(
     seed: _Seed = 1,
     json: _Json = False,
 ) -> None:
-    """Tell how likely all groups keep a majority when any so many nodes fail at once."""
+    """Compute how many failures all groups of a mesh survive."""
     Names(members=members).checked(plugin)
     if power_domains and not monte_carlo:
         fail("--power-domains are drawn: say how often, such as --monte-carlo 2000")

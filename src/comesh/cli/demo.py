@@ -46,17 +46,19 @@ def demo(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help="A deployment document; left out: an office floor.", show_default=False
+            metavar="FILE", help="A deployment document.  [default: an office floor]", show_default=False
         ),
     ] = None,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Play the story once; exit 0 if all held.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Decides who is struck.")] = 1,
+    once: Annotated[
+        bool, typer.Option("--once", help="Play the story once, and exit with 0 if all promises held.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the faults.")] = 1,
     data: Annotated[
-        Path | None, typer.Option(help="Where to keep its files; left out: a temporary directory.")
+        Path | None, typer.Option(help="Directory for the files of the mesh.  [default: a temporary one]")
     ] = None,
 ) -> None:
-    """Run a building's mesh as processes here, break it in several ways, and show that it goes on."""
+    """Run an office's mesh here, break it, and watch it go on."""
     document = OFFICE if file is None else file
     deployment = read_deployment(document)
     if len(deployment.nodes) < 3:

@@ -27,21 +27,25 @@ def devices(
     device: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DEVICE]",
-            help="One of them, in detail.",
+            metavar="DEVICE",
+            help="Show this device in detail.",
             show_default=False,
             autocompletion=complete_devices,
         ),
     ] = None,
     *,
-    down: Annotated[bool, typer.Option("--down", help="Only those that are not up.")] = False,
-    held: Annotated[bool, typer.Option("--held", help="Only those that a run holds or waits for.")] = False,
+    down: Annotated[bool, typer.Option("--down", help="Only devices that are not up.")] = False,
+    held: Annotated[bool, typer.Option("--held", help="Only devices that a run holds or waits for.")] = False,
     group: Annotated[
-        str | None, typer.Option("--group", help="Only those of a group.", autocompletion=complete_groups)
+        str | None,
+        typer.Option("--group", help="Only devices of this group.", autocompletion=complete_groups),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Status and readings of devices, and which runs hold them. Exit 0: all that are shown are up; 1: no."""
+    """List the devices: status, readings, and runs that hold them.
+
+    Exit code 0: all listed devices are up; 1: otherwise.
+    """
     if device is not None:
         one = client.ask(DeviceAnswer, "device", device=device)
         if json:

@@ -42,10 +42,13 @@ def _nobody_here(file: Path | None) -> None:
 def doctor(
     client: AnyClient,
     *,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Clocks, certificates, ports, disks, memory, versions, who hears whom, groups. Exit 0: nothing found; 1:
-    findings, each with advice."""
+    """Look for problems of the mesh and its machines.
+
+    Checks clocks, certificates, ports, disks, memory, versions, connections between nodes, and groups. Exit
+    code 0: nothing was found; 1: there are findings, each with advice.
+    """
     client.wait(WITHIN_S)
     health = client.ask(MeshHealth, "doctor")
     mesh = client.ask(Mesh, "mesh")

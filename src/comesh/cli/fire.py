@@ -17,17 +17,23 @@ def fire(
     routine: Annotated[
         str,
         typer.Argument(
-            metavar="ROUTINE", help="It runs now.", show_default=False, autocompletion=complete_routines
+            metavar="ROUTINE",
+            help="The routine to fire.",
+            show_default=False,
+            autocompletion=complete_routines,
         ),
     ],
     *,
     request: Annotated[
         str | None,
-        typer.Option(help="An id of your own: the same one fires once, however often it is asked."),
+        typer.Option(help="Your own id of the request: repeating it never fires twice."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Fire a routine by hand. Exit 0: its firing is committed; 1: it was not, and why."""
+    """Fire a routine by hand.
+
+    Exit code 0: the firing is committed; 1: it is not, with the reason.
+    """
     asked = {} if request is None else {"request": request}
     client.wait(FIRE_WAIT_S + 5.0)
     fired = client.ask(Fired, "fire", routine=routine, **asked)

@@ -25,26 +25,33 @@ STATE = Path(".comesh-fuzz.json")
 PLAIN_S = 10.0
 """Between two lines of progress where there is no terminal."""
 
-_Seeds = Annotated[str | None, typer.Option(help="Which seeds: one, or a range such as 1-500.")]
-_Minutes = Annotated[float | None, typer.Option(help="Or: as many seeds as fit, from 1 on.")]
+_Seeds = Annotated[str | None, typer.Option(help="One seed, or a range such as 1-500.")]
+_Minutes = Annotated[
+    float | None, typer.Option(help="Instead of --seeds: as many seeds as fit into this time, from 1 on.")
+]
 _Hours = Annotated[
-    float | None, typer.Option(help="Or: as many seeds, from 1 on, as make so many simulated hours.")
+    float | None,
+    typer.Option(help="Instead of --seeds: seeds from 1 on until this many hours are simulated."),
 ]
-_Jobs = Annotated[int, typer.Option(min=1, help="Processes at once.")]
-_Resume = Annotated[bool, typer.Option("--resume", help="Go on where it stopped: leave out what was done.")]
-_StateFile = Annotated[Path, typer.Option(metavar="FILE", help="Where what was done is kept.")]
-_Membership = Annotated[bool, typer.Option("--membership", help="The swarm of membership alone, no groups.")]
+_Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
+_Resume = Annotated[bool, typer.Option("--resume", help="Leave out seeds that are done already.")]
+_StateFile = Annotated[Path, typer.Option(metavar="FILE", help="File that keeps what is done.")]
+_Membership = Annotated[bool, typer.Option("--membership", help="Test membership alone, without groups.")]
 _Operations = Annotated[
-    bool, typer.Option("--operations", help="The swarm in which people work on the mesh while it breaks.")
+    bool, typer.Option("--operations", help="Also let people change the mesh while it breaks.")
 ]
-_Verbose = Annotated[bool, typer.Option(help="What each seed drew, and the history of what broke.")]
+_Verbose = Annotated[bool, typer.Option(help="Print what each seed draws, and the history of what broke.")]
 _Shrink = Annotated[
-    str | None, typer.Option(metavar="SEED", help="Find a smaller case that breaks the same promise.")
+    str | None,
+    typer.Option(metavar="SEED", help="Find a smaller case of this seed that breaks the same promise."),
 ]
 _Write = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Where --shrink writes it; left out: fuzz-seed-SEED.json.")
+    Path | None,
+    typer.Option(metavar="FILE", help="File for the case of --shrink.  [default: fuzz-seed-SEED.json]"),
 ]
-_Replay = Annotated[Path | None, typer.Option(metavar="FILE", help="Run a case that --shrink wrote.")]
+_Replay = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Run the case in this file, which --shrink wrote.")
+]
 
 
 def fuzz(
@@ -61,13 +68,13 @@ def fuzz(
     write: _Write = None,
     replay: _Replay = None,
     verbose: _Verbose = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     force: Force = False,
 ) -> None:
-    """Draw meshes, routines and faults from seeds, and check that what was promised holds.
+    """Draw meshes and faults from seeds, and check every promise.
 
-    Ends with 0 if every promise held, with 1 if not; each failing seed prints the command that replays it.
-    Ctrl-C ends it with 130, after the seeds under way; --resume goes on from there.
+    Exit code 0: every promise held; 1: one was broken, and each failing seed prints the command that replays
+    it. Ctrl-C ends it with 130, after the seeds under way; --resume goes on from there.
     """
     if sum(given is not None for given in (seeds, minutes, hours, shrink, replay)) != 1:
         fail("say one of --seeds A-B, --minutes M, --hours H, --shrink SEED, --replay FILE")

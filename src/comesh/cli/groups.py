@@ -19,16 +19,19 @@ def groups(
     group: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GROUP]",
-            help="One of them, in detail.",
+            metavar="GROUP",
+            help="Show this group in detail.",
             show_default=False,
             autocompletion=complete_groups,
         ),
     ] = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Members and leader of each group. Exit 0: all that are shown are served; 1: not so."""
+    """List the groups: members, leader, and whether one serves.
+
+    Exit code 0: all listed groups are served; 1: otherwise.
+    """
     if group is not None:
         one = client.ask(GroupAnswer, "group", group=group)
         if json:

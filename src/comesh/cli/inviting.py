@@ -15,20 +15,23 @@ from comesh.runtime.invitation import JoinToken
 from comesh.runtime.remote import TOKEN, read_token
 
 Document = Annotated[
-    Path, typer.Option("--document", metavar="FILE", help="The deployment document; it names the node.")
+    Path, typer.Option("--document", metavar="FILE", help="The deployment document, which names the node.")
 ]
-NodeName = Annotated[str, typer.Argument(metavar="NODE", show_default=False)]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.", show_default=False)]
 
 
 def bundle(
     name: NodeName,
     *,
     document: Document,
-    to: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")],
+    to: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write.")],
     directory: Keys = DEFAULT_DIRECTORY,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Pack all that a machine needs to be NODE into one file. Who has it is the node: carry it safely."""
+    """Pack what a machine needs to be a node into one file.
+
+    Whoever has the file can be that node: carry it safely.
+    """
     if to.exists() and not force:
         fail(f"{to} exists already and is left as it is; --force replaces it")
     try:
@@ -45,24 +48,29 @@ def invite(
     *,
     at: Annotated[
         str,
-        typer.Option(
-            "--at", metavar="URL", help="The HTTP interface of any node, such as https://HOST:8460."
-        ),
+        typer.Option("--at", metavar="URL", help="HTTP interface of any node, such as https://HOST:8460."),
     ],
     document: Document,
-    hours: Annotated[float, typer.Option("--hours", help="How long it can be taken.")] = 24.0,
+    hours: Annotated[
+        float, typer.Option("--hours", help="How long the invitation is valid, in hours.")
+    ] = 24.0,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"An operator's token; left out: ${TOKEN}.")
+        Path | None, typer.Option(metavar="FILE", help=f"File with an operator's token.  [default: ${TOKEN}]")
     ] = None,
     ca: Annotated[
         Path | None,
         typer.Option(
-            "--ca", metavar="FILE", help="Who signed the node's TLS certificate, if not the authority."
+            "--ca",
+            metavar="FILE",
+            help="CA certificate of the HTTP interface, if not the deployment's authority.",
         ),
     ] = None,
     directory: Keys = DEFAULT_DIRECTORY,
 ) -> None:
-    """Leave a sealed bundle at a node, and print the token that a new machine takes it with, once."""
+    """Leave a sealed bundle at a node for a new machine to take.
+
+    Prints the token with which the new machine takes it, once.
+    """
     try:
         operator = read_token(token_file, operator=True)
         token = JoinToken.draw(authority_of(directory))

@@ -22,29 +22,35 @@ def join(
         str,
         typer.Argument(
             metavar="FILE|TOKEN",
-            help="Of `comesh keys bundle`, or of `comesh keys invite`; -: a token, from the input.",
+            help="A bundle of `comesh keys bundle`, or a token of `comesh keys invite`; -: read the token "
+            "from standard input.",
             show_default=False,
         ),
     ],
     *,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="URL", help="With a token: the node where the invitation waits."),
+        typer.Option(
+            "--at", metavar="URL", help="With a token: HTTP interface of the node that has the invitation."
+        ),
     ] = None,
-    data: Annotated[Path, typer.Option(help="Where the node is to keep its journal.")] = Path("comesh-data"),
-    keys: Annotated[Path, typer.Option(help="Where to put its keys.")] = DEFAULT_DIRECTORY,
+    data: Annotated[Path, typer.Option(help="Directory for the node's journal.")] = Path("comesh-data"),
+    keys: Annotated[Path, typer.Option(help="Directory for the node's keys.")] = DEFAULT_DIRECTORY,
     first: Annotated[
         bool,
         typer.Option(
             "--first",
-            help="This name never ran before, and the bundle has the chain of all versions: the node may "
-            "begin groups that come with it or after it.",
+            help="This name never ran before, and the bundle has all versions of the document: the node may "
+            "start groups that begin with it or later.",
         ),
     ] = False,
-    start: Annotated[bool, typer.Option("--start", help="Run the node at once.")] = False,
+    start: Annotated[bool, typer.Option("--start", help="Start the node at once.")] = False,
     force: Force = False,
 ) -> None:
-    """Make this machine a node of a mesh that runs: check what came, write its files, say how to start."""
+    """Make this machine a node of a running mesh.
+
+    Checks the bundle or the invitation, writes the node's files, and says how to start the node.
+    """
     try:
         if what == "-":  # so it is in no list of processes, and in no history
             is_asked = sys.stdin.isatty()

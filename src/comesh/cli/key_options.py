@@ -6,8 +6,8 @@ from typing import Annotated, Final
 import typer
 
 DEFAULT_DIRECTORY: Final = Path("keys")
-Keys = Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where the keys are.")]
-Days = Annotated[int, typer.Option("--days", help="How long they are valid.")]
+Keys = Annotated[Path, typer.Option("--keys", metavar="DIR", help="Directory with the keys.")]
+Days = Annotated[int, typer.Option("--days", help="Days of validity.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 
 

@@ -11,6 +11,7 @@ import msgspec
 import typer
 from cryptography import x509
 
+from comesh.cli.help import group
 from comesh.cli.inviting import bundle, invite
 from comesh.cli.key_options import DEFAULT_DIRECTORY, Days, Force, Keys, keys_option
 from comesh.cli.revoking import replace, revoke_keys
@@ -34,14 +35,11 @@ from comesh.runtime.credentials import (
 from comesh.runtime.keyring import revoked_of, trusted
 from comesh.runtime.revocation import FILE, Revocations
 
-keys = typer.Typer(
-    name="keys",
-    help="Make, show, revoke and rotate keys and certificates of nodes; tokens for their HTTP interface.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory with the keys.")]
+MaybeDirectory = Annotated[
+    Path | None,
+    typer.Argument(metavar="DIR", help="Directory with the keys.  [default: keys]", show_default=False),
+]
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -62,14 +60,16 @@ class Shown(msgspec.Struct, frozen=True):
     """Since when."""
 
 
-@keys.command("init")
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", show_default="keys")] = DEFAULT_DIRECTORY,
-    name: Annotated[str, typer.Option("--name", help="Of the deployment.")] = "comesh",
-    days: Annotated[int, typer.Option("--days", help="How long it is valid.")] = AUTHORITY_DAYS,
+    directory: Directory = DEFAULT_DIRECTORY,
+    name: Annotated[str, typer.Option("--name", help="Name of the deployment.")] = "comesh",
+    days: Annotated[int, typer.Option("--days", help="Days of validity.")] = AUTHORITY_DAYS,
     force: Force = False,
 ) -> None:
-    """Make the deployment's own authority. Its key signs all nodes: keep it, and keep it off the nodes."""
+    """Make the deployment's own authority.
+
+    Its key signs the certificates of all nodes: keep it safe, and keep it off the nodes.
+    """
     try:
         Authority.create(directory, name, days, force=force)
     except CredentialsError as problem:
@@ -79,14 +79,13 @@ def init(
     out.print(f"  comesh keys node NAME...{keys_option(directory)}")
 
 
-@keys.command("node")
 def node(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names of nodes.", show_default=False)],
     directory: Keys = DEFAULT_DIRECTORY,
     days: Days = NODE_DAYS,
     force: Force = False,
 ) -> None:
-    """Make a key and a certificate for each node, signed by the authority."""
+    """Make a key and a certificate for each node."""
     try:
         authority = Authority.load(directory)
         issued = {name: authority.issue(name, days) for name in names}
@@ -98,13 +97,15 @@ def node(
     out.print(f"a node needs these two and {directory / AUTHORITY}.crt, and nothing else")
 
 
-@keys.command("show")
 def show(
-    named: Annotated[Path | None, typer.Argument(metavar="[DIR]", show_default="keys")] = None,
+    named: MaybeDirectory = None,
     keys_in: Annotated[Path | None, typer.Option("--keys", metavar="DIR", help="The same as DIR.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """List who has a certificate here, until when, and which are revoked. Exit code 1 if one has expired."""
+    """List certificates: owner, end of validity, revocation.
+
+    Exit code 1: one has expired.
+    """
     if named is not None and keys_in is not None and named != keys_in:
         fail(f"one directory at a time: {named}, or --keys {keys_in}")
     directory = named or keys_in or DEFAULT_DIRECTORY
@@ -197,10 +198,19 @@ def _argument(directory: Path) -> str:
     return "" if directory == DEFAULT_DIRECTORY else f" {directory}"
 
 
-keys.command("revoke")(revoke_keys)
-keys.command("replace")(replace)
-keys.command("rotate")(rotate_keys)
-keys.command("bundle")(bundle)
-keys.command("invite")(invite)
-keys.command("token")(token)
-keys.command("tokens")(tokens)
+keys = group(
+    "keys",
+    "Make, revoke and rotate the keys of nodes, and API tokens.",
+    {
+        "init": init,
+        "node": node,
+        "show": show,
+        "revoke": revoke_keys,
+        "replace": replace,
+        "rotate": rotate_keys,
+        "bundle": bundle,
+        "invite": invite,
+        "token": token,
+        "tokens": tokens,
+    },
+)

@@ -21,21 +21,23 @@ OUTCOMES: Final = "outcomes.json"
 
 def lab(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAMES]...", help="Scenarios; left out: all of them.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Names of scenarios.  [default: all]")
     ] = None,
     *,
     show: Annotated[
-        bool, typer.Option("--list", help="Only say which there are, and what they prove.")
+        bool, typer.Option("--list", help="Only list the scenarios, with what they prove.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Decides what links lose, and the paper's grid.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="The short forms, as in the tests.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for lost messages, and for the paper's grid.")
+    ] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Run the short forms, as the tests do.")] = False,
     into: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="For recordings and logs; left out: a new directory."),
+        typer.Option("--out", metavar="DIR", help="Directory for recordings and logs.  [default: a new one]"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The outcomes as JSON on standard output.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Break real meshes on purpose, and judge them."""
+    """Break meshes of real processes on purpose, and judge them."""
     chosen = _chosen(names or [])
     if show:
         for scenario in chosen:

@@ -32,7 +32,10 @@ def leave(
     yes: Yes = False,
     within: Within = USUAL_WITHIN_S,
 ) -> None:
-    """Take a node out of the document, and have all groups go on without it. Exit 0: it has no seat left."""
+    """Take a node out of the document and out of all groups.
+
+    Exit code 0: the node is a member of no group any more.
+    """
     client.wait(ANSWER_S)
     listed = client.ask(Nodes, "nodes")
     if name not in {one.node for one in listed.nodes}:

@@ -8,54 +8,50 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from comesh import __version__
+from comesh.cli.help import CommandGroup, HelpfulCommand
 from comesh.cli.terminal import Exit, drop_output, err, out
 from comesh.deployment.problems import did_you_mean
 
-COMMANDS = (
-    "demo",
-    "new",
-    "validate",
-    "plan",
-    "availability",
-    "up",
-    "status",
-    "nodes",
-    "groups",
-    "devices",
-    "routines",
-    "runs",
-    "fire",
-    "set",
-    "pause",
-    "resume",
-    "maintain",
-    "unlock",
-    "audit",
-    "trace",
-    "watch",
-    "doctor",
-    "apply",
-    "versions",
-    "leave",
-    "recover",
-    "node",
-    "virtual",
-    "keys",
-    "join",
-    "service",
-    "sim",
-    "fuzz",
-    "lab",
-    "reproduce",
-    "schema",
-)
+PANELS: Final = {
+    "Write a document": ("new", "validate", "plan", "schema"),
+    "Run a mesh": ("demo", "up", "node", "virtual"),
+    "Look at it": (
+        "status",
+        "nodes",
+        "groups",
+        "devices",
+        "routines",
+        "runs",
+        "trace",
+        "watch",
+        "audit",
+        "doctor",
+    ),
+    "Operate it": ("fire", "set", "pause", "resume", "maintain", "unlock"),
+    "Change it": ("apply", "versions", "leave", "recover"),
+    "Machines and keys": ("keys", "join", "service"),
+    "Research": ("sim", "fuzz", "lab", "availability", "reproduce"),
+}
+"""The commands of each section of `comesh --help`."""
+COMMANDS: Final = tuple(name for names in PANELS.values() for name in names)
+
+FIRST_STEPS: Final = """\
+CoMesh: a control plane for edge meshes with no hub and no cloud.
+
+  comesh demo                 Watch an office of 11 nodes go on while it breaks.
+  comesh new floor.yaml       Write a first document to build on.
+  comesh validate floor.yaml  Check it: every mistake with its line and a fix.
+  comesh up floor.yaml        Run all its nodes here, with virtual devices.
+  comesh status               In another terminal: see how the mesh is.
+
+All commands: comesh --help. One of them: comesh COMMAND --help.
+"""
 
 OTHERWISE_CALLED = {"set": "set_device"}
 """Commands whose name Python has for something else."""
@@ -86,7 +82,7 @@ def _in_plain_words() -> Iterator[None]:
         raise
 
 
-class Commands(TyperGroup):
+class Commands(CommandGroup):
     """Finds commands by their names. (Contexts and commands are of types that typer keeps to itself.)"""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -100,8 +96,12 @@ class Commands(TyperGroup):
         if isinstance(found, typer.Typer):  # a command with sub-commands
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(found)
+        alone.command(cmd_name, cls=HelpfulCommand)(found)
         return get_command(alone)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in PANELS.items():
+            self.write_commands(title, names, ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (ctx.resilient_parsing or args[0] in COMMANDS):
@@ -120,8 +120,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="comesh",
     cls=Commands,
-    help="A control plane for edge meshes with no hub and no cloud.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -135,11 +134,14 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    ctx: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """A control plane for edge meshes with no hub and no cloud."""
+    if ctx.invoked_subcommand is None:
+        out.print(FIRST_STEPS, end="")
 
 
 def main() -> None:

@@ -17,12 +17,15 @@ def maintain(
         str, typer.Argument(help="The device.", show_default=False, autocompletion=complete_devices)
     ],
     *,
-    end: Annotated[bool, typer.Option("--end", help="The maintenance is over.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Put a device into maintenance: commands of routines to it fail untried, and what it senses reaches
-    none of them; `comesh set` works. Exit 0: that is committed; 1: it is not, and why."""
+    """Put a device into maintenance, or end it.
+
+    In maintenance, commands of routines to the device fail untried, and its readings reach no routine;
+    `comesh set` still works. Exit code 0: the order is committed; 1: it is not, with the reason.
+    """
     done = order(client, "maintain", request, device=device, on=not end)
     began = f"{device} is in maintenance; end it with: comesh maintain {device} --end"
     say(done, f"the maintenance of {device} is over" if end else began, json=json)

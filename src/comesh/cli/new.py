@@ -10,9 +10,9 @@ from comesh.cli.terminal import fail, out
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.", show_default=False)],
 ) -> None:
-    """Write a first deployment document, with comments, to build upon."""
+    """Write a first deployment document to build on."""
     text = files("comesh.deployment").joinpath("starter.yaml").read_text(encoding="utf-8")
     try:
         with file.open("x", encoding="utf-8") as stream:

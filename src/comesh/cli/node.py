@@ -14,25 +14,26 @@ from comesh.runtime.log import LogFormat
 from comesh.runtime.options import DEFAULT_API, Address, NodeOptions, node_command, parse_address
 
 ApiAddress = Annotated[
-    str, typer.Option(metavar="HOST:PORT|off", help="Where its HTTP interface listens, if installed.")
+    str, typer.Option(metavar="HOST:PORT|off", help="Address of the HTTP interface, if it is installed.")
 ]
 ApiCertificate = Annotated[
     str | None,
-    typer.Option(metavar="FILE|own", help="Its certificate for TLS: a file, or this node's own."),
+    typer.Option(metavar="FILE|own", help="Certificate for HTTPS: a file, or the node's own."),
 ]
-ApiKey = Annotated[str | None, typer.Option(metavar="FILE", help="The key of that certificate.")]
+ApiKey = Annotated[str | None, typer.Option(metavar="FILE", help="Key of that certificate.")]
 AddressFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help='Addresses instead of those in the document: {"n1": "10.0.0.1:7440", ...}.'
+        metavar="FILE",
+        help='JSON file with addresses that replace the document\'s: {"n1": "10.0.0.1:7440", ...}.',
     ),
 ]
 DevicesAt = Annotated[
-    str | None, typer.Option(help="host:port of a `comesh virtual` process with the virtual devices.")
+    str | None, typer.Option(help="Address of the `comesh virtual` process that runs the virtual devices.")
 ]
 
 Still = Annotated[
-    bool, typer.Option("--still", help="Virtual devices that are part of it change nothing by themselves.")
+    bool, typer.Option("--still", help="The node's own virtual devices change nothing by themselves.")
 ]
 
 
@@ -41,40 +42,48 @@ def node(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="The deployment document; what it said at the first start is kept, and counts.",
+            help="The deployment document. The node keeps what it contained at the first start, and goes "
+            "by that.",
             show_default=False,
         ),
     ],
     *,
-    name: Annotated[str, typer.Option(help="Which node of the document this is.")],
-    data: Annotated[Path, typer.Option(help="Where it keeps its journal.")] = Path("comesh-data"),
-    keys: Annotated[Path, typer.Option(help="Where authority.crt, NAME.crt and NAME.key are.")] = Path(
+    name: Annotated[str, typer.Option(help="Name of this node in the document.")],
+    data: Annotated[Path, typer.Option(help="Directory for the journal.")] = Path("comesh-data"),
+    keys: Annotated[Path, typer.Option(help="Directory with authority.crt, NAME.crt and NAME.key.")] = Path(
         "keys"
     ),
     listen: Annotated[
-        list[str] | None, typer.Option(help="host:port; left out: the port of its address in the document.")
+        list[str] | None,
+        typer.Option(
+            help="Address to listen on; repeatable.  [default: the port of its address in the document]"
+        ),
     ] = None,
     addresses: AddressFile = None,
     devices_at: DevicesAt = None,
     still: Still = False,
     init: Annotated[
         bool,
-        typer.Option("--init", help="The first start of the whole deployment: this node may begin groups."),
+        typer.Option("--init", help="First start of the whole deployment: this node may start groups."),
     ] = False,
     api: ApiAddress = DEFAULT_API,
     api_cert: ApiCertificate = None,
     api_key: ApiKey = None,
-    log: Annotated[LogFormat, typer.Option(help="Log lines for people, or JSON.")] = LogFormat.PEOPLE,
+    log: Annotated[LogFormat, typer.Option(help="Format of log lines.")] = LogFormat.PEOPLE,
     record: Annotated[
-        Path | None, typer.Option(help="Record everything to a file, for the lab's checkers.")
+        Path | None, typer.Option(help="Record everything to this file, for the lab's checkers.")
     ] = None,
     boot_id: Annotated[str | None, typer.Option(hidden=True)] = None,
     clock_offset: Annotated[float, typer.Option(hidden=True)] = 0.0,
     end_with_input: Annotated[
-        bool, typer.Option("--end-with-stdin", help="Leave when standard input ends.")
+        bool, typer.Option("--end-with-stdin", help="Leave the mesh when standard input ends.")
     ] = False,
 ) -> None:
-    """Run a node until SIGTERM or Ctrl-C: it hands over what it leads, says good-bye, and ends with 0."""
+    """Run one node of a document on this machine.
+
+    It runs until SIGTERM or Ctrl-C: then it hands over the groups that it leads, leaves the mesh, and ends
+    with 0.
+    """
     options = NodeOptions(
         name=NodeId(name),
         document=file,

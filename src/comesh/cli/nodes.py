@@ -19,16 +19,19 @@ def nodes(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NODE]",
-            help="One of them, in detail.",
+            metavar="NODE",
+            help="Show this node in detail.",
             show_default=False,
             autocompletion=complete_nodes,
         ),
     ] = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Who answers, who leads what, memory. Exit 0: all that are shown answer and are ready; 1: not so."""
+    """List the nodes: which answer, what they lead, their memory.
+
+    Exit code 0: all listed nodes answer and are ready; 1: otherwise.
+    """
     if name is not None:
         one = client.ask(NodeAnswer, "node", node=name)
         if json:

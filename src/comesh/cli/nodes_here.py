@@ -19,12 +19,17 @@ NODE_DATA: Final = Path("comesh-data")
 SERVICE_DATA: Final = Path("/var/lib/comesh")
 """Where a service made by `comesh service` keeps its data, unless told otherwise."""
 
+WHICH_NODE: Final = "Which node to ask"
+"""Section of help for the options that choose a node."""
+
 DataDirectory = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        help="The directory of `comesh up`, or of one node; left out: the one mesh that runs below "
-        ".comesh, or what runs from comesh-data, or from /var/lib/comesh.",
+        metavar="DIR",
+        help="Data directory of a node, or of `comesh up`.  [default: the mesh that runs below .comesh, or "
+        "the node of ./comesh-data or /var/lib/comesh]",
+        rich_help_panel=WHICH_NODE,
     ),
 ]
 

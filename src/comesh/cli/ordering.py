@@ -20,14 +20,12 @@ SILENT: Final = (
 FOLLOW_S: Final = 60.0
 """How long the end of a run is waited for."""
 
-Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Request = Annotated[
     str | None,
-    typer.Option(
-        "--request", help="An id of your own: the same one is carried out once, however often it is asked."
-    ),
+    typer.Option("--request", help="Your own id of the request: repeating it never acts twice."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether you are sure.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def order(client: AnyClient, ask: str, request: str | None, **about: Any) -> Done:

@@ -19,7 +19,7 @@ Plugins = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE.PY",
-        help="Policies and strategies of your own: a file, or the name of a module; repeatable.",
+        help="Your own policies and strategies: a file, or the name of a module; repeatable.",
     ),
 ]
 

@@ -10,7 +10,7 @@ from comesh.cli.ordering import Json, Request, order, say
 from comesh.cli.terminal import fail, number
 from comesh.runtime.client import AnyClient
 
-All = Annotated[bool, typer.Option("--all", help="Every routine of the mesh: the emergency stop.")]
+All = Annotated[bool, typer.Option("--all", help="All routines of the mesh.")]
 Routine = Annotated[
     str | None,
     typer.Argument(help="The routine.", show_default=False, autocompletion=complete_routines),
@@ -26,9 +26,11 @@ def pause(
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Stop a routine until `comesh resume`: it fires for nobody, its run ends before its next command, and
-    what waits is dropped. A command under way is not taken back. Exit 0: that is committed; 1: it is not, and
-    why."""
+    """Stop a routine, or all of them, until `comesh resume`.
+
+    Nothing fires the routine, its run ends before its next command, and waiting firings are dropped. A
+    command under way is not taken back. Exit code 0: the order is committed; 1: it is not, with the reason.
+    """
     check(routine, everything=everything)
     about = {} if routine is None else {"routine": routine}
     done = order(client, "pause", request, **about)

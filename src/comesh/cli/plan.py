@@ -41,8 +41,8 @@ MAX_GROUPS_SHOWN = 20
 MAX_NODES_SHOWN = 20
 MAX_DARK_SHOWN = 12
 
-_Epochs = Annotated[int, typer.Option(min=1, max=1000, help="How many epochs to look ahead.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_Epochs = Annotated[int, typer.Option(min=1, max=1000, help="Number of epochs to look ahead.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 _Svg = Annotated[
     Path | None,
     typer.Option(
@@ -51,11 +51,11 @@ _Svg = Annotated[
 ]
 _Without = Annotated[
     list[str] | None,
-    typer.Option("--without", metavar="NODE", help="A node that fails after epoch 0; can be repeated."),
+    typer.Option("--without", metavar="NODE", help="A node that fails after epoch 0; repeatable."),
 ]
 _Alive = Annotated[
     list[str] | None,
-    typer.Option("--alive", metavar="NODE", help="A node that stays, all others fail; can be repeated."),
+    typer.Option("--alive", metavar="NODE", help="A node that stays while all others fail; repeatable."),
 ]
 
 
@@ -69,7 +69,7 @@ def plan(
     alive: _Alive = None,
     force: Force = False,
 ) -> None:
-    """Show clusters, their groups in the next epochs, the load of nodes, and what outages would stop."""
+    """Show clusters, groups, loads, and what outages would stop."""
     deployment = read_deployment(file)
     if svg is not None:
         check_output(svg, reads=[file], ours=is_svg, kind="picture", force=force)

@@ -32,16 +32,27 @@ def recover(
     client: AnyClient,
     groups: Annotated[
         list[str],
-        typer.Argument(metavar="GROUP...", show_default=False, autocompletion=complete_groups),
+        typer.Argument(
+            metavar="GROUP",
+            help="Groups that lost their quorum.",
+            show_default=False,
+            autocompletion=complete_groups,
+        ),
     ],
     *,
     unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="The others are lost for good, and will never come back.")
+        bool,
+        typer.Option(
+            "--unsafe", help="Go on alone: the other members are lost for good, and never come back."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Have the node that is asked (--node) go on alone with groups that lost their quorum for good. Without
-    --unsafe: only show who has which state."""
+    """Go on alone with groups that lost their quorum for good.
+
+    The node that is asked (--node) goes on alone. Without --unsafe, the command only shows which member has
+    which state.
+    """
     mesh = client.ask(Mesh, "mesh")
     known = groups_of(mesh)
     for group in groups:

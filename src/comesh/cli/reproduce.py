@@ -20,7 +20,7 @@ def reproduce(
     which: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]...", help="Such as P7 P9, or A to G for ours; `all`, or none, is all of them."
+            metavar="ID", help="Experiments, such as P7 P9, or A to G for ours; `all`, or none, runs all."
         ),
     ] = None,
     *,
@@ -28,39 +28,43 @@ def reproduce(
         bool,
         typer.Option(
             "--full/--quick",
-            help="The paper's seeds and sizes (hours), or every claim in minutes. The last one counts.",
+            help="The paper's seeds and sizes (hours), or every claim in minutes.",
         ),
     ] = False,
-    to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything is written.")] = OUT,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at once.")] = CORES,
-    trials: Annotated[int, typer.Option(min=1, help="Meshes of real processes at once.")] = TRIALS,
+    to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for all results.")] = OUT,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = CORES,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Number of meshes of real processes at a time.")
+    ] = TRIALS,
     backend: Annotated[
-        str, typer.Option(metavar="joblib|dask", help="Processes here, or the workers of a Dask cluster.")
+        str,
+        typer.Option(
+            metavar="joblib|dask", help="Run on processes here, or on the workers of a Dask cluster."
+        ),
     ] = "joblib",
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of the Dask cluster, such as tcp://10.0.0.5:8786.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address of the Dask cluster, such as tcp://10.0.0.5:8786."),
     ] = None,
     plugin: Annotated[
         list[str] | None,
         typer.Option(
             "--plugin",
             metavar="FILE|MODULE",
-            help="A Python file or module with policies or an experiment of your own; may be given again.",
+            help="Python file or module with your own policies or experiment; repeatable.",
         ),
     ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure again also what was measured before.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
     as_measured: Annotated[
-        bool, typer.Option("--as-measured", help="Take results of other code, too; the report says so.")
+        bool, typer.Option("--as-measured", help="Also take results of other code; the report says so.")
     ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Tell what there is, and run nothing.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments, and run nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Run experiments of the paper, and ours beyond it; draw, compare and report what came of them.
+    """Run the paper's experiments and ours, and write a report.
 
-    Goes on where it stopped: what was measured by the same code is not measured again. Ends with 0 if every
-    case ran and every bar that was judged was met, with 1 if not, with 130 after Ctrl-C.
+    Continues where it stopped: what the same code has measured is not measured again. Exit code 0: every case
+    ran and every bar that was judged was met; 1: not so; 130: Ctrl-C.
     """
     if backend not in ("joblib", "dask"):
         fail(f"--backend {backend}: expected joblib or dask")

@@ -16,8 +16,11 @@ def resume(
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Let a paused routine fire again. What it missed is not made up for: a clause that is true already fires
-    when it next becomes true. Exit 0: that is committed; 1: it is not, and why."""
+    """Let a paused routine, or all of them, fire again.
+
+    What a routine missed is not made up for: a clause that is already true fires when it next becomes true.
+    Exit code 0: the order is committed; 1: it is not, with the reason.
+    """
     check(routine, everything=everything)
     about = {} if routine is None else {"routine": routine}
     done = order(client, "resume", request, **about)

@@ -13,14 +13,23 @@ from comesh.runtime.revocation import FILE
 
 
 def revoke_keys(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NODE", help="Names of nodes.", show_default=False)
+    ] = None,
     certificates: Annotated[
         list[Path] | None,
-        typer.Option("--certificate", metavar="FILE", help="Also this certificate, if it is not here."),
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="Also revoke the certificate in this file, if it is not here.",
+        ),
     ] = None,
     directory: Keys = DEFAULT_DIRECTORY,
 ) -> None:
-    """Revoke all certificates of a node: no other node talks to who shows one. For a stolen machine."""
+    """Revoke all certificates of nodes, such as stolen ones.
+
+    No other node talks to a revoked one any more.
+    """
     if not names and not certificates:
         fail("whose certificates? Name a node, or give --certificate FILE")
     try:
@@ -34,11 +43,14 @@ def revoke_keys(
 
 
 def replace(
-    name: Annotated[str, typer.Argument(metavar="NODE", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.", show_default=False)],
     directory: Keys = DEFAULT_DIRECTORY,
     days: Days = NODE_DAYS,
 ) -> None:
-    """Make new keys for a node, and revoke all former ones: a new machine takes over the name."""
+    """Make new keys for a node, and revoke its former ones.
+
+    A new machine takes over the node's name.
+    """
     try:
         count = replace_node(directory, name, days)
         out.print(f"wrote {directory / name}.key and {directory / name}.crt: they belong on the new machine")

@@ -12,19 +12,24 @@ from comesh.runtime.keyring import finish, nodes_of, revoked_nodes, rotate, rota
 
 
 def rotate_keys(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NODE", help="Names of nodes.", show_default=False)
+    ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All nodes with a certificate here.")] = False,
     authority: Annotated[
-        bool, typer.Option("--authority", help="Replace the authority itself, in steps; docs/keys.md.")
+        bool, typer.Option("--authority", help="Replace the authority itself, in steps: see docs/keys.md.")
     ] = False,
     end: Annotated[
-        bool, typer.Option("--finish", help="With --authority: only the new one counts from now on.")
+        bool, typer.Option("--finish", help="With --authority: accept only the new one from now on.")
     ] = False,
     directory: Keys = DEFAULT_DIRECTORY,
-    days: Annotated[int | None, typer.Option("--days", help="How long new ones are valid.")] = None,
+    days: Annotated[int | None, typer.Option("--days", help="Days of validity.")] = None,
 ) -> None:
-    """Make new keys of nodes, or a new authority. Nodes that run take new files without a restart."""
+    """Make new keys for nodes, or a new authority.
+
+    Running nodes take the new files without a restart.
+    """
     chosen = [bool(names), every, authority]
     if sum(chosen) != 1 or (end and not authority):
         fail("rotate what? Name nodes, or give --all, or --authority (and at its end --authority --finish)")

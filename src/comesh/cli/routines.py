@@ -19,17 +19,19 @@ def routines(
     routine: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ROUTINE]",
-            help="One of them, in detail.",
+            metavar="ROUTINE",
+            help="Show this routine in detail.",
             show_default=False,
             autocompletion=complete_routines,
         ),
     ] = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """What runs now, what waits, and how the last run of each ended. Exit 0: the groups of all are reached;
-    1: not so."""
+    """List the routines: what runs or waits, and how runs ended.
+
+    Exit code 0: the groups of all listed routines answer; 1: otherwise.
+    """
     if routine is not None:
         one = client.ask(RoutineAnswer, "routine", routine=routine)
         if json:

@@ -23,14 +23,18 @@ def runs(
     client: AnyClient,
     *,
     routine: Annotated[
-        str | None, typer.Option("--routine", help="Only runs of this one.", autocompletion=complete_routines)
+        str | None,
+        typer.Option("--routine", help="Only runs of this routine.", autocompletion=complete_routines),
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Only those that go on.")] = False,
-    failed: Annotated[bool, typer.Option("--failed", help="Only those that failed.")] = False,
-    last: Annotated[int, typer.Option("--last", min=1, max=MOST, help="How many at most.")] = 20,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Only runs that have not ended.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
+    last: Annotated[int, typer.Option("--last", min=1, max=MOST, help="Maximum number of runs.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """The latest runs, newest first, with the last that each did. Exit 0: there are such runs; 1: none."""
+    """List the latest runs, newest first.
+
+    Exit code 0: there are such runs; 1: there are none.
+    """
     if routine is not None:
         known = [one.routine for one in client.ask(Routines, "routines").routines]
         if routine not in known:

@@ -5,5 +5,5 @@ from comesh.deployment.schema import document_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of the deployment document, for completion and hints in editors."""
+    """Print the JSON Schema of documents, for editors."""
     print_json(document_schema())

@@ -83,15 +83,19 @@ WantedBy=multi-user.target
 def service(
     file: DocumentFile,
     *,
-    name: Annotated[str, typer.Option(help="Which node this machine is.")],
-    data: Annotated[Path, typer.Option(help="Where it keeps its journal.")] = Path("/var/lib/comesh"),
-    keys: Annotated[Path, typer.Option(help="Where its keys are.")] = Path("/etc/comesh/keys"),
-    user: Annotated[str, typer.Option(help="Who runs it.")] = "comesh",
+    name: Annotated[str, typer.Option(help="Name of this node in the document.")],
+    data: Annotated[Path, typer.Option(help="Directory for the journal.")] = Path("/var/lib/comesh"),
+    keys: Annotated[Path, typer.Option(help="Directory with the node's keys.")] = Path("/etc/comesh/keys"),
+    user: Annotated[str, typer.Option(help="User that runs the service.")] = "comesh",
     devices: Annotated[
-        bool, typer.Option("--hardware", help="It reaches devices by serial ports or pins: let it see /dev.")
+        bool,
+        typer.Option("--hardware", help="Let the node reach devices by serial ports and pins, below /dev."),
     ] = False,
 ) -> None:
-    """Print a systemd unit for a node, with what to do before its first start."""
+    """Print a systemd unit for a node.
+
+    The unit begins with what to do before the first start.
+    """
     deployment = read_deployment(file)
     if name not in deployment.nodes:
         hint = did_you_mean(name, deployment.nodes)

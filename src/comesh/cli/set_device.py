@@ -28,17 +28,20 @@ def set_device(
     device: Annotated[
         str, typer.Argument(help="The device.", show_default=False, autocompletion=complete_devices)
     ],
-    command: Annotated[str, typer.Argument(help="One of its commands.", show_default=False)],
+    command: Annotated[str, typer.Argument(help="A command of the device.", show_default=False)],
     argument: Annotated[
-        str | None, typer.Argument(help="What the command takes, if it takes something.", show_default=False)
+        str | None, typer.Argument(help="The command's argument, if it takes one.", show_default=False)
     ] = None,
     *,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until it is done.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the device has done it.")] = True,
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Command a device by hand. It waits until nobody else holds the device. Exit 0: the device did it (with
-    --no-wait: it will be tried); 1: it did not, and why."""
+    """Command a device by hand.
+
+    The command waits until no run holds the device. Exit code 0: the device did it (with --no-wait: it will
+    be tried); 1: it did not, with the reason.
+    """
     about = {} if argument is None else {"argument": argument}
     done = order(client, "set", request, device=device, command=command, **about)
     if done.run is None or not wait:

@@ -40,83 +40,95 @@ _QUIET_SHARE = 0.25
 
 _DocumentFile = Annotated[
     Path | None,
-    typer.Argument(metavar="FILE", help="A deployment document; left out: a shape.", show_default=False),
+    typer.Argument(metavar="FILE", help="A deployment document.  [default: a shape]", show_default=False),
 ]
 _Shape = Annotated[
-    Shape | None, typer.Option("--topology", help="The shape of the mesh, without a FILE; left out: grid.")
+    Shape | None, typer.Option("--topology", help="Without FILE: shape of the mesh.  [default: grid]")
 ]
 _Devices = Annotated[
     int | None,
-    typer.Option(min=1, max=_MAX_DEVICES, help=f"How many devices, without a FILE; left out: {DEVICES}."),
+    typer.Option(min=1, max=_MAX_DEVICES, help=f"Without FILE: number of devices.  [default: {DEVICES}]"),
 ]
 _Smart = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help=f"The share of them that runs CoMesh; left out: {SMART}."),
+    typer.Option(
+        min=0.0, max=1.0, help=f"Without FILE: share of devices that run CoMesh.  [default: {SMART}]"
+    ),
 ]
 _Reach = Annotated[
     float | None,
     typer.Option(
         min=0.001,
         max=_MAX_REACH_M,
-        help="Radio reach in metres; left out: 1.42 for a shape, what connects a FILE.",
+        help="Radio reach in metres.  [default: 1.42 for a shape, what connects all nodes of FILE]",
     ),
 ]
-_Relays = Annotated[Relays, typer.Option(help="Who passes messages on.")]
-_Minutes = Annotated[float, typer.Option(min=0.0, max=100_000.0, help="Simulated time.")]
-_Seed = Annotated[int, typer.Option(min=0, help="Decides everything random.")]
+_Relays = Annotated[Relays, typer.Option(help="Which devices pass messages on.")]
+_Minutes = Annotated[float, typer.Option(min=0.0, max=100_000.0, help="Simulated time, in minutes.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 _HopMs = Annotated[
     float | None,
-    typer.Option(min=0.0, max=_MAX_MS, help="Time of a hop; left out: 10, or as FILE says."),
+    typer.Option(min=0.0, max=_MAX_MS, help="Time of one hop.  [default: 10, or as in FILE]"),
 ]
 _Loss = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages lost on each hop.")]
-_LossPerMessage = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share lost, however many hops.")]
-_Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share that arrives twice.")]
-_Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share held up on the way.")]
-_SkewMs = Annotated[float, typer.Option(min=0.0, max=_MAX_MS, help="Clocks are off by up to this.")]
-_DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Clocks drift by up to this.")]
-_Crash = Annotated[int, typer.Option(min=0, help="So many nodes crash, one after the other, and stay down.")]
-_Faults = Annotated[Path | None, typer.Option(metavar="FILE", help="A schedule of faults, YAML or JSON.")]
+_LossPerMessage = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Share of messages lost, however many hops they take.")
+]
+_Duplicate = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages that arrive twice.")]
+_Reorder = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of messages held up on the way.")]
+_SkewMs = Annotated[float, typer.Option(min=0.0, max=_MAX_MS, help="Maximum offset of clocks.")]
+_DriftPpm = Annotated[float, typer.Option(min=0.0, max=500_000.0, help="Maximum drift of clocks.")]
+_Crash = Annotated[
+    int, typer.Option(min=0, help="Number of nodes that crash, one after the other, and stay down.")
+]
+_Faults = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File with a schedule of faults, YAML or JSON.")
+]
 _Random = Annotated[
     list[str] | None,
     typer.Option(
         "--random",
         metavar="CLASS=RATE",
-        help=f"Draw faults, so many per minute; repeatable. Classes: {', '.join(FaultClass)}.",
+        help=f"Draw faults of a class, RATE per minute; repeatable. Classes: {', '.join(FaultClass)}.",
     ),
 ]
-_Joined = Annotated[bool, typer.Option("--joined", help="Begin with nodes that know each other.")]
-_TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write every event there.")]
+_Joined = Annotated[bool, typer.Option("--joined", help="Start with nodes that know each other.")]
+_TraceFile = Annotated[
+    Path | None, typer.Option("--trace", metavar="FILE", help="Write every event to this file.")
+]
 _WriteFaults = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write all faults of the run there, as --faults reads them."),
+    typer.Option(metavar="FILE", help="Write all faults of the run to this file, as --faults reads them."),
 ]
 _Routines = Annotated[
     int | None,
     typer.Option(
-        min=1, max=_MAX_ROUTINES, help="How many routines, without a FILE; left out: one per 5 devices."
+        min=1, max=_MAX_ROUTINES, help="Without FILE: number of routines.  [default: one per 5 devices]"
     ),
 ]
 _Members = Annotated[
-    str | None, typer.Option(metavar="POLICY", help="Who becomes a member, without a FILE; such as random.")
+    str | None,
+    typer.Option(metavar="POLICY", help="Without FILE: policy that selects members, such as random."),
 ]
 _Leaders = Annotated[
-    str | None, typer.Option(metavar="POLICY", help="Who leads, without a FILE; such as random.")
+    str | None,
+    typer.Option(metavar="POLICY", help="Without FILE: policy that selects leaders, such as random."),
 ]
 _Strategy = Annotated[
     str | None,
-    typer.Option(metavar="STRATEGY", help="How routines get locks, without a FILE; such as optimistic."),
+    typer.Option(metavar="STRATEGY", help="Without FILE: how routines get locks, such as optimistic."),
 ]
 _MembershipOnly = Annotated[
-    bool, typer.Option("--membership-only", help="No groups, no routines: who lives, and nothing else.")
+    bool, typer.Option("--membership-only", help="Simulate membership only: no groups, no routines.")
 ]
 _Checks = Annotated[
-    bool, typer.Option("--checks/--no-checks", help="Judge the promises of the protocol all the time.")
+    bool, typer.Option("--checks/--no-checks", help="Check the promises of the protocol all the time.")
 ]
 _Follow = Annotated[
     list[str] | None,
-    typer.Option("--follow", metavar="ROUTINE", help="Tell what each run of this routine did; repeatable."),
+    typer.Option("--follow", metavar="ROUTINE", help="Print what each run of this routine did; repeatable."),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def sim(
@@ -153,9 +165,10 @@ def sim(
     json: _Json = False,
     force: Force = False,
 ) -> None:
-    """Run a mesh in virtual time, with its groups and routines: what they did, what was detected, traffic.
+    """Run a mesh in virtual time, with faults if you like.
 
-    Ends with 1 if a promise of the protocol was broken.
+    Prints what groups and runs did, what membership detected, and traffic. Exit code 1: a promise of the
+    protocol was broken.
     """
     outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)

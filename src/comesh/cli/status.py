@@ -20,20 +20,24 @@ from comesh.runtime.client import AnyClient
 def status(
     client: AnyClient,
     *,
-    devices: Annotated[bool, typer.Option("--devices", help="Every device with its readings.")] = False,
-    routines: Annotated[bool, typer.Option("--routines", help="Every routine.")] = False,
+    devices: Annotated[
+        bool, typer.Option("--devices", help="Also list all devices, with their readings.")
+    ] = False,
+    routines: Annotated[bool, typer.Option("--routines", help="Also list all routines.")] = False,
     wait: Annotated[
         float,
         typer.Option(
             "--wait",
             metavar="SECONDS",
-            help="First wait until all is well and every member has its seat, for so long at most.",
+            help="First wait, at most this long, until all is well and every group has all its members.",
         ),
     ] = 0.0,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Nodes, groups, and what needs attention. Exit 0: every node answers, every group is served, and nothing
-    needs attention; 1: not so."""
+    """Show nodes, groups, and what needs attention.
+
+    Exit code 0: every node answers, every group is served, and nothing needs attention; 1: otherwise.
+    """
     mesh = wait_until_well(client, wait) if wait else client.ask(Mesh, "mesh")
     missing = unseated(mesh) if wait else []
     if json:

@@ -14,7 +14,8 @@ from comesh.cli.terminal import fail, out, plain, print_json
 
 DEFAULT_DIRECTORY: Final = Path("keys")
 Directory = Annotated[
-    Path, typer.Option("--keys", metavar="DIR", help="Where the keys of the node are, or of `comesh up`.")
+    Path,
+    typer.Option("--keys", metavar="DIR", help="Directory with the keys of the node, or of `comesh up`."),
 ]
 
 
@@ -29,17 +30,20 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Owner of the token.", show_default=False)],
     role: Annotated[
-        Role, typer.Option("--role", help="A viewer may look; an operator may also fire routines.")
+        Role, typer.Option("--role", help="A viewer may look; an operator may also fire, command and change.")
     ] = Role.VIEWER,
     days: Annotated[
-        int | None, typer.Option("--days", help="How long it is valid; left out: until it is removed.")
+        int | None, typer.Option("--days", help="Days of validity.  [default: until it is removed]")
     ] = None,
-    gone: Annotated[bool, typer.Option("--remove", help="Remove it: who has it is refused at once.")] = False,
+    gone: Annotated[bool, typer.Option("--remove", help="Remove the token: it is refused at once.")] = False,
     directory: Directory = DEFAULT_DIRECTORY,
 ) -> None:
-    """Make a token for the HTTP interface, and print it, once. Only a hash of it is kept."""
+    """Make a token for the HTTP interface, and print it once.
+
+    Only a hash of the token is kept.
+    """
     try:
         if gone:
             remove(directory, name)
@@ -58,9 +62,9 @@ def token(
 
 def tokens(
     directory: Directory = DEFAULT_DIRECTORY,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """List whose tokens are valid here, and until when."""
+    """List the valid tokens of the HTTP interface."""
     try:
         listed = [_listed(one) for one in read(directory)]
     except TokensError as wrong:

@@ -21,15 +21,19 @@ def trace(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="A run such as 'evening#4:0.0:12', or a routine: its latest run. Left out: the latest runs.",
+            help="A run such as 'evening#4:0.0:12', or a routine for its latest run.  [default: the "
+            "latest runs]",
             show_default=False,
             autocompletion=complete_routines,
         ),
     ] = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Readings, firing, locks, commands and answers, changes of leader, and the end of a run."""
+    """Show what a run did, step by step.
+
+    Readings, firing, locks, commands and answers, changes of leader, and the end of the run.
+    """
     lines: tuple[TraceLine, ...]
     if run is None:
         latest = client.ask(Runs, "runs")

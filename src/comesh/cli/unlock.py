@@ -23,9 +23,11 @@ def unlock(
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Stop the run that holds a device, so that others get it. It is free once that run's own group has
-    stopped it: a group that is not reached is waited for. Exit 0: the run is told to stop; 1: it is not, and
-    why."""
+    """Stop the run that holds a device, so that others get it.
+
+    The device is free once the run's own group has stopped the run; a group that is out of reach is waited
+    for. Exit code 0: the stop is committed; 1: it is not, with the reason.
+    """
     state = client.ask(DeviceAnswer, "device", device=device).state
     holder = None if state is None else state.holder
     if holder is None:

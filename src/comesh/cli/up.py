@@ -44,20 +44,22 @@ def up(
     file: DocumentFile,
     *,
     data: Annotated[
-        Path | None, typer.Option(help="Where to keep its files; left out: .comesh/ and the document's name.")
+        Path | None,
+        typer.Option(help="Directory for the files of the mesh.  [default: .comesh/NAME, for NAME.yaml]"),
     ] = None,
     api: Annotated[
-        bool, typer.Option("--api/--no-api", help="Give each node an HTTP interface, if it is installed.")
+        bool, typer.Option("--api/--no-api", help="Give each node an HTTP interface, if that is installed.")
     ] = True,
     still: Annotated[
         bool,
-        typer.Option(
-            "--still", help="Devices change nothing by themselves: you do, with comesh virtual set."
-        ),
+        typer.Option("--still", help="Devices change nothing by themselves, only by `comesh virtual set`."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not tell what happens.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print what happens.")] = False,
 ) -> None:
-    """Run every node of a document as a process here, with virtual devices. Ctrl-C ends all of them."""
+    """Run every node of a document here, with virtual devices.
+
+    Ctrl-C ends all of them.
+    """
     deployment, text = with_virtual_devices(read_deployment(file), read_text(file))
     directory = data or RUNS / file.stem
     mesh = LocalMesh(directory, deployment, text, api=api and installed(), still=still)

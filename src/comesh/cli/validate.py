@@ -12,15 +12,15 @@ from comesh.deployment.load import Outcome
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE", help="The deployment documents; - is standard input.", show_default=False),
+    typer.Argument(metavar="FILE", help="Deployment documents; - is standard input.", show_default=False),
 ]
 
 
 def validate(
     files: Files,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Check deployment documents: every mistake at once, each with its line and the likely fix."""
+    """Check documents: every mistake with its line and a fix."""
     outcomes = [read_outcome(file) for file in files]
     if json:
         answers = [_as_json(outcome) for outcome in outcomes]

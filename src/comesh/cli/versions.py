@@ -22,23 +22,23 @@ def versions(
     client: AnyClient,
     first: Annotated[
         int | None,
-        typer.Argument(metavar="[N]", help="Print the document of this version.", show_default=False),
+        typer.Argument(metavar="N", help="Print the document of this version.", show_default=False),
     ] = None,
     second: Annotated[
         int | None,
-        typer.Argument(metavar="[M]", help="With --diff: what differs from N to M.", show_default=False),
+        typer.Argument(metavar="M", help="With --diff: compare N with this version.", show_default=False),
     ] = None,
     *,
-    diff: Annotated[bool, typer.Option("--diff", help="What differs from N to M, in words.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="List what differs between N and M.")] = False,
     export: Annotated[
         Path | None,
         typer.Option(
-            "--export", metavar="FILE", help="Write all versions to one file, which a new node begins from."
+            "--export", metavar="FILE", help="Write all versions to this file, for a new node to start from."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """The versions of the document: when, who, why, and how many groups work by each."""
+    """List the versions of the document, print or compare them."""
     if export is not None:
         _export(client, export)
     elif first is not None and (diff or second is not None):

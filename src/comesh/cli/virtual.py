@@ -3,9 +3,7 @@ room could do to them."""
 
 from typing import Any
 
-import typer
-from typer.core import TyperGroup
-
+from comesh.cli.help import CommandGroup, group
 from comesh.cli.virtual_hands import press, set_readings
 from comesh.cli.virtual_process import be_devices
 
@@ -13,21 +11,16 @@ BE = "run"
 """The command that is meant where none is named: `comesh virtual FILE`."""
 
 
-class _FirstIsCommandOrFile(TyperGroup):
+class _FirstIsCommandOrFile(CommandGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = not args or args[0] == "--help" or args[0] in self.commands
         return super().parse_args(ctx, args if named else [BE, *args])
 
 
-virtual = typer.Typer(
-    name="virtual",
+virtual = group(
+    "virtual",
+    "Run virtual devices, or change what they read.\n\n"
+    "`comesh virtual FILE` is short for `comesh virtual run FILE`.",
+    {BE: be_devices, "set": set_readings, "press": press},
     cls=_FirstIsCommandOrFile,
-    help="Be the virtual devices of a document (comesh virtual FILE), or have one read something.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
 )
-virtual.command(BE)(be_devices)
-virtual.command("set")(set_readings)
-virtual.command("press")(press)

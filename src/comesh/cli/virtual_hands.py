@@ -19,20 +19,23 @@ from comesh.runtime.client import NoAnswerError
 DeviceName = Annotated[
     str, typer.Argument(help="The virtual device.", show_default=False, autocompletion=complete_devices)
 ]
-Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def set_readings(
     device: DeviceName,
     readings: Annotated[
-        list[str], typer.Argument(metavar="READING=VALUE...", help="Such as open=true.", show_default=False)
+        list[str],
+        typer.Argument(metavar="READING=VALUE", help="New readings, such as open=true.", show_default=False),
     ],
     *,
     data: DataDirectory = None,
     json: Json = False,
 ) -> None:
-    """Have a virtual device read something from now on, as if somebody had done it by hand. Exit 0: it does;
-    1: it does not, and why."""
+    """Set readings of a virtual device, as a person would by hand.
+
+    Exit code 0: the device reads so; 1: it does not, with the reason.
+    """
     _touch(data, device, {"readings": _pairs(readings)}, json=json)
 
 
@@ -41,14 +44,14 @@ def press(
     values: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[READING=VALUE...]", help="Of the event, such as press=double.", show_default=False
+            metavar="READING=VALUE", help="Values of the event, such as press=double.", show_default=False
         ),
     ] = None,
     *,
     data: DataDirectory = None,
     json: Json = False,
 ) -> None:
-    """Have a virtual event device, such as a button, tell an event."""
+    """Trigger an event of a virtual device, such as a button."""
     _touch(data, device, {"press": _pairs(values or [])}, json=json)
 
 

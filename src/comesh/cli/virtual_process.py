@@ -36,25 +36,25 @@ def be_devices(
     file: DocumentFile,
     *,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
+        str, typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 takes any free one.")
     ] = "127.0.0.1:0",
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what the devices do to this file.")
+        Path | None, typer.Option(metavar="FILE", help="Record what the devices do to this file.")
     ] = None,
-    only: Annotated[str, typer.Option(metavar="IDS", help="Only these devices, as a list with commas.")] = "",
+    only: Annotated[str, typer.Option(metavar="IDS", help="Only these devices, separated by commas.")] = "",
     seed: Annotated[
-        int | None, typer.Option(min=0, help="What they show by themselves; left out: the document's seed.")
+        int | None, typer.Option(min=0, help="Random seed of the readings.  [default: the document's seed]")
     ] = None,
-    still: Annotated[bool, typer.Option("--still", help="They change nothing by themselves.")] = False,
+    still: Annotated[bool, typer.Option("--still", help="The devices change nothing by themselves.")] = False,
     stand_in: Annotated[
         bool, typer.Option("--stand-in", help="Also stand in for devices whose driver is not built yet.")
     ] = False,
     end_with_stdin: Annotated[
-        bool, typer.Option("--end-with-stdin", help="End when standard input does.")
+        bool, typer.Option("--end-with-stdin", help="End when standard input ends.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say what the devices do.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print what the devices do.")] = False,
 ) -> None:
-    """Be the virtual devices of a document, for nodes to reach."""
+    """Run the virtual devices of a document."""
     deployment = read_deployment(file)
     chosen = _chosen(deployment, only, stand_in=stand_in)
     try:

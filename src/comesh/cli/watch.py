@@ -19,9 +19,11 @@ _STYLES = {"leader": "cyan", "device": "yellow", "member": "magenta", "trouble":
 def watch(
     client: AnyClient,
     *,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, for programs.")
+    ] = False,
 ) -> None:
-    """Leaders, devices, runs and members, from all nodes, until Ctrl-C."""
+    """Follow leaders, devices, runs and members until Ctrl-C."""
     for news in client.watch(News):
         if json:
             typer.echo(msgspec.json.encode(news).decode())
