@@ -16,17 +16,19 @@ from comesh.runtime.bundle import Bundle, decoded, read_bundle, unpack
 from comesh.runtime.credentials import CredentialsError, fingerprint
 from comesh.runtime.invitation import PREFIX, JoinToken
 
+BundleOrToken = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|TOKEN",
+        help="A bundle of `comesh keys bundle`, or a token of `comesh keys invite`; -: read the token "
+        "from standard input.",
+        show_default=False,
+    ),
+]
+
 
 def join(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|TOKEN",
-            help="A bundle of `comesh keys bundle`, or a token of `comesh keys invite`; -: read the token "
-            "from standard input.",
-            show_default=False,
-        ),
-    ],
+    what: BundleOrToken,
     *,
     at: Annotated[
         str | None,
