@@ -37,47 +37,52 @@ Still = Annotated[
 ]
 
 
+_File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The deployment document. The node keeps what it contained at the first start, and goes "
+        "by that.",
+        show_default=False,
+    ),
+]
+_Listen = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Address to listen on; repeatable.  [default: the port of its address in the document]"
+    ),
+]
+_Init = Annotated[
+    bool,
+    typer.Option("--init", help="First start of the whole deployment: this node may start groups."),
+]
+_Record = Annotated[Path | None, typer.Option(help="Record everything to this file, for the lab's checkers.")]
+_EndWithInput = Annotated[
+    bool, typer.Option("--end-with-stdin", help="Leave the mesh when standard input ends.")
+]
+
+
 def node(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="The deployment document. The node keeps what it contained at the first start, and goes "
-            "by that.",
-            show_default=False,
-        ),
-    ],
+    file: _File,
     *,
     name: Annotated[str, typer.Option(help="Name of this node in the document.")],
     data: Annotated[Path, typer.Option(help="Directory for the journal.")] = Path("comesh-data"),
     keys: Annotated[Path, typer.Option(help="Directory with authority.crt, NAME.crt and NAME.key.")] = Path(
         "keys"
     ),
-    listen: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Address to listen on; repeatable.  [default: the port of its address in the document]"
-        ),
-    ] = None,
+    listen: _Listen = None,
     addresses: AddressFile = None,
     devices_at: DevicesAt = None,
     still: Still = False,
-    init: Annotated[
-        bool,
-        typer.Option("--init", help="First start of the whole deployment: this node may start groups."),
-    ] = False,
+    init: _Init = False,
     api: ApiAddress = DEFAULT_API,
     api_cert: ApiCertificate = None,
     api_key: ApiKey = None,
     log: Annotated[LogFormat, typer.Option(help="Format of log lines.")] = LogFormat.PEOPLE,
-    record: Annotated[
-        Path | None, typer.Option(help="Record everything to this file, for the lab's checkers.")
-    ] = None,
+    record: _Record = None,
     boot_id: Annotated[str | None, typer.Option(hidden=True)] = None,
     clock_offset: Annotated[float, typer.Option(hidden=True)] = 0.0,
-    end_with_input: Annotated[
-        bool, typer.Option("--end-with-stdin", help="Leave the mesh when standard input ends.")
-    ] = False,
+    end_with_input: _EndWithInput = False,
 ) -> None:
     """Run one node of a document on this machine.
 

@@ -16,44 +16,49 @@ EXTRA = {"distributed": "dask"}
 """What is installed with which extra; all else comes with `sim`."""
 
 
+_Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID", help="Experiments, such as P7 P9, or A to G for ours; `all`, or none, runs all."
+    ),
+]
+_Full = Annotated[
+    bool,
+    typer.Option(
+        "--full/--quick",
+        help="The paper's seeds and sizes (hours), or every claim in minutes.",
+    ),
+]
+_Backend = Annotated[
+    str,
+    typer.Option(metavar="joblib|dask", help="Run on processes here, or on the workers of a Dask cluster."),
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Address of the Dask cluster, such as tcp://10.0.0.5:8786."),
+]
+_Plugin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE|MODULE",
+        help="Python file or module with your own policies or experiment; repeatable.",
+    ),
+]
+
+
 def reproduce(
-    which: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID", help="Experiments, such as P7 P9, or A to G for ours; `all`, or none, runs all."
-        ),
-    ] = None,
+    which: _Ids = None,
     *,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full/--quick",
-            help="The paper's seeds and sizes (hours), or every claim in minutes.",
-        ),
-    ] = False,
+    full: _Full = False,
     to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for all results.")] = OUT,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = CORES,
     trials: Annotated[
         int, typer.Option(min=1, help="Number of meshes of real processes at a time.")
     ] = TRIALS,
-    backend: Annotated[
-        str,
-        typer.Option(
-            metavar="joblib|dask", help="Run on processes here, or on the workers of a Dask cluster."
-        ),
-    ] = "joblib",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Address of the Dask cluster, such as tcp://10.0.0.5:8786."),
-    ] = None,
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--plugin",
-            metavar="FILE|MODULE",
-            help="Python file or module with your own policies or experiment; repeatable.",
-        ),
-    ] = None,
+    backend: _Backend = "joblib",
+    scheduler: _Scheduler = None,
+    plugin: _Plugin = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
     as_measured: Annotated[
         bool, typer.Option("--as-measured", help="Also take results of other code; the report says so.")

@@ -167,9 +167,7 @@ def sim(
 ) -> None:
     """Run a mesh in virtual time, with faults if you like.
 
-    Prints what groups and runs did, what membership detected, and traffic. Exit code 1: a promise of the
-    protocol was broken.
-    """
+    Exit code 0: every promise of the protocol held; 1: one was broken."""
     outputs = Outputs(trace, write_faults)
     _check_outputs(outputs, reads=[path for path in (file, faults) if path is not None], force=force)
     run_ms, names = minutes * 60_000.0, Names(members, leaders, strategy).checked(plugin)
