@@ -1,7 +1,8 @@
 """Named deadlines of one part, behind one timer.
 
 A deadline that moves later costs nothing: the timer fires early, finds nothing due and is set again. A
-follower moves its suspicion with every touch that it hears, so this is what makes touches cheap.
+follower moves its suspicion with every touch that it hears, so this is what makes touches cheap. Where
+deadlines are short and are mostly moved in time, `wake_on_time` spares the wake-up instead.
 """
 
 from comesh.core.events import Timer
@@ -33,6 +34,13 @@ class Deadlines:
     def clear(self, *names: str) -> None:
         for name in names:
             self._at_ms.pop(name, None)
+
+    def wake_on_time(self, step: Step) -> None:
+        """Nothing is due as early as the timer: it waits for the first deadline."""
+        first_ms = min(self._at_ms.values(), default=self._timer_ms)
+        if first_ms > self._timer_ms:
+            self._timer_ms = first_ms
+            step.set_timer(self._timer, first_ms - step.now_ms)
 
     def due(self, step: Step) -> list[str]:
         """The timer fired: what is due, and no deadline any more, in order of time."""

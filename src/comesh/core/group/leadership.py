@@ -71,12 +71,12 @@ class Leadership:
         self._said_ms: dict[int, float] = {}
         """When it was last sent anything that it acknowledges."""
         self._nearest = Nearest(replica)
-        self._spread_number = 0
-        """What the others still wait for begins here, or later."""
+        self._expected = 0
+        """The number that the nearest are to acknowledge in time."""
         self._late_ms = 0.0
         """Who has not acknowledged that by then is late."""
         self._spread_by_ms = 0.0
-        """Then they hear it, committed or not."""
+        """Then the others hear what they wait for, committed or not."""
         self._opened_ms = 0.0
         self._resend_ms = 0.0
         self._leased_ms = float("-inf")
@@ -187,10 +187,10 @@ class Leadership:
             replica.persist(entry, self.ballot, step)
         others = len(self._acked) > len(self._nearest.ranks) and not to_all
         if others and "spread" not in replica.deadlines:
-            self._spread_number = replica.ledger.number
-            self._late_ms = step.now_ms + self._nearest.wait_ms
             self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
-            replica.deadlines.set("spread", self._nearest.wait_ms, step)
+            self._expect_nearest(step)
+        elif others and self.committed >= self._expected:
+            self._expect_nearest(step)
         if not self._was_busy and self._busy:
             self._schedule_touch(step)
         if "resend" not in replica.deadlines:
@@ -286,18 +286,19 @@ class Leadership:
             self._replica.send(rank, self._with_letters(rank, update) if entries else update, step)
             self._said_ms[rank] = step.now_ms
 
+    def _expect_nearest(self, step: Step) -> None:
+        """The others hear it sooner if the nearest do not acknowledge it in time."""
+        self._expected = self._replica.ledger.number
+        self._late_ms = step.now_ms + self._nearest.wait_ms
+        due_ms = min(self._late_ms, self._spread_by_ms)
+        self._replica.deadlines.set("spread", max(due_ms - step.now_ms, 0.0), step)
+
     def _on_spread_due(self, step: Step) -> None:
-        """The others hear it; at once if one of the nearest did not answer, and then they are asked first."""
-        now_ms = step.now_ms + ROUNDING_MS  # a deadline that is due may lie as far ahead
-        if self.committed < self._spread_number:
-            if now_ms >= self._late_ms:
-                self._choose_nearest(step, self._spread_number)
-        elif now_ms < self._spread_by_ms:
-            self._spread_number = self._replica.ledger.number
-            self._late_ms = step.now_ms + self._nearest.wait_ms
-            wait_ms = min(self._nearest.wait_ms, self._spread_by_ms - step.now_ms)
-            self._replica.deadlines.set("spread", wait_ms, step)
-            return
+        """The others hear it. If one of the nearest did not answer in time, it is at once, and they are asked
+        first from now on."""
+        # A deadline that is due may lie a rounding ahead.
+        if self.committed < self._expected and step.now_ms + ROUNDING_MS >= self._late_ms:
+            self._choose_nearest(step, self._expected)
         self._send_to_all(step)
 
     def _send_to_all(self, step: Step) -> None:
@@ -372,7 +373,12 @@ class Leadership:
             if not lack_sync(replica, self, step):
                 replica.deadlines.clear("resend")
             replica.deadlines.clear("giveup")
+            if "spread" in replica.deadlines:
+                replica.deadlines.set("spread", max(self._spread_by_ms - step.now_ms, 0.0), step)
+            replica.deadlines.wake_on_time(step)
         else:
+            if "spread" in replica.deadlines and number >= self._expected:
+                self._expect_nearest(step)
             replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
             self._schedule_resend(step)
         if replica.role is Role.HANDING_OFF:
