@@ -34,7 +34,8 @@ from comesh.deployment.load import load
 from comesh.deployment.model import Deployment
 from comesh.sim import Simulation
 from comesh.sim.building import Building
-from comesh.sim.faults import Crash, PowerLoss, Restart, Schedule
+from comesh.sim.fault_schedules import Schedule
+from comesh.sim.faults import Crash, PowerLoss, Restart
 from comesh.sim.radio import RadioSettings
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world_settings import WorldSettings

@@ -226,7 +226,7 @@ def test_a_trace_overwrites_traces_only(tmp_path: Path) -> None:
 
 def test_the_classes_of_random_faults_are_in_the_help() -> None:
     text = " ".join(run("sim", "--help").split())
-    assert "Classes: crash, wipe, leave" in text
+    assert "Classes: crash, wipe, kill" in text
 
 
 def test_nodes_that_cannot_reach_each_other_are_told(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from comesh.cli.main import app
 from comesh.cli.outputs import FAULTS_HEADER
-from comesh.sim.random_faults import FaultClass
+from comesh.sim.faults import DRAWN
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def run(*arguments: str, code: int = 0) -> str:
 def test_what_was_drawn_replays_from_the_file(tmp_path: Path) -> None:
     by_hand, drawn, again = (tmp_path / name for name in ("hand.yaml", "drawn.yaml", "again.yaml"))
     by_hand.write_text("- {fault: leave, at: 5s, node: n20}\n- {fault: copy-card, at: 6s, node: n20}\n")
-    draws = [f"--random={kind}={20 if kind is not FaultClass.POWER else 0}" for kind in FaultClass]
+    draws = [f"--random={kind}={20 if kind != 'power' else 0}" for kind in DRAWN]
 
     def report(*more: str) -> dict[str, object]:
         told = json.loads(run(*SMALL, "--json", *more))

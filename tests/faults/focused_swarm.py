@@ -23,9 +23,9 @@ from comesh.core.records import DeviceRecord
 from comesh.core.stamps import Ballot
 from comesh.core.streams import stream
 from comesh.sim.engine import Priority
+from comesh.sim.fault_schedules import RandomFaults, random_schedule
 from comesh.sim.machine import Machine
 from comesh.sim.radio import RadioSettings
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.swarm import Swarm
 from comesh.sim.swarm_case import BREAKING_MS, FLIGHT_MS, QUIET_MS, Asking, Case, Drawn, first_program
 from comesh.sim.topology import Shape, make_topology
@@ -62,7 +62,7 @@ class Focus(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     hunts: tuple[Hunt, ...] = ()
-    per_minute: dict[FaultClass, float] = {}
+    per_minute: dict[str, float] = {}
     radio: RadioSettings = RadioSettings()
     nodes: tuple[int, ...] = (3, 4)
     cluster_sizes: tuple[int, ...] = (1, 2, 25)
@@ -259,13 +259,13 @@ TAILS: Final = Focus(name="tails", hunts=(Hunt(Strike.DARK_AND_STILL, 0.1, 40.0)
 CUTS: Final = Focus(
     name="cuts",
     hunts=(Hunt(Strike.CUT, 0.7, 2000.0), Hunt(Strike.DARK_AND_STILL, 0.01, 500.0)),
-    per_minute={FaultClass.KILL: 6.0, FaultClass.LATE: 2.0, FaultClass.REORDER: 2.0},
+    per_minute={"kill": 6.0, "late": 2.0, "reorder": 2.0},
 )
 """Leaders are cut off, go on alone for a while, and come back."""
 STALLS: Final = Focus(
     name="stalls",
     hunts=(Hunt(Strike.STILL, 0.4, 10.0),),
-    per_minute={FaultClass.KILL: 1.0, FaultClass.DEVICE_LATE: 2.0},
+    per_minute={"kill": 1.0, "device-late": 2.0},
     askings=10,
 )
 """Leaders stand still between an intent and its commit."""
@@ -288,18 +288,18 @@ LATE: Final = Focus(
 SUCCESSORS: Final = Focus(
     name="successors",
     hunts=(Hunt(Strike.DARK_AND_STILL, 0.01, 2000.0),),
-    per_minute={FaultClass.CRASH: 6.0, FaultClass.KILL: 6.0, FaultClass.PARTITION: 3.0},
+    per_minute={"crash": 6.0, "kill": 6.0, "partition": 3.0},
     epochs_ms=(6000, 8000),
 )
 """Configs follow each other while nodes go."""
 EVENTS: Final = Focus(
     name="events",
     per_minute={
-        FaultClass.PRESS: 40.0,
-        FaultClass.LOSS: 4.0,
-        FaultClass.DUPLICATE: 4.0,
-        FaultClass.LATE: 4.0,
-        FaultClass.KILL: 4.0,
+        "press": 40.0,
+        "loss": 4.0,
+        "duplicate": 4.0,
+        "late": 4.0,
+        "kill": 4.0,
     },
     epochs_ms=(8000, 60_000),
 )

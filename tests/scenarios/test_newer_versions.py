@@ -8,7 +8,7 @@ from comesh.core.effects import Send
 from comesh.core.events import MessageReceived
 from comesh.core.messages import Gossip, GossipItems
 from comesh.core.work_messages import DocumentAsked
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.operations import Operation, What
 from comesh.sim.operations_case import draw
 from comesh.sim.operations_swarm import OperationsSwarm

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from comesh.sim import FaultClass, RandomFaults, Shape, Simulation, Trace, make_topology, random_schedule
+from comesh.sim import DRAWN, RandomFaults, Shape, Simulation, Trace, make_topology, random_schedule
 from comesh.sim.radio import RadioSettings
 from comesh.sim.world_settings import WorldSettings
 
@@ -14,7 +14,7 @@ from comesh.sim.world_settings import WorldSettings
 def digest(seed: int, file: io.BytesIO | None = None) -> str:
     """The hash of every event of a run with all kinds of faults."""
     topology = make_topology(Shape.CLUSTERED, devices=30, seed=seed)
-    wanted = RandomFaults(run_ms=60_000.0, quiet_ms=20_000.0, per_minute=dict.fromkeys(FaultClass, 3.0))
+    wanted = RandomFaults(run_ms=60_000.0, quiet_ms=20_000.0, per_minute=dict.fromkeys(DRAWN, 3.0))
     simulation = Simulation(
         topology,
         seed=seed,
@@ -56,4 +56,4 @@ def test_the_trace_is_lines_of_json_in_order_of_time() -> None:
     times = [line[0] for line in lines]
     assert times == sorted(times)
     kinds = {line[2] for line in lines}
-    assert {"Started", "MessageReceived", "TimerFired", "Crash", "Restart"} <= kinds
+    assert {"Started", "MessageReceived", "TimerFired", "Crash", "Leave"} <= kinds

@@ -20,7 +20,10 @@ from comesh.core.node import AnyEvent
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.drivers.virtual.sources import Constant
+from comesh.sim.fault_schedules import RandomFaults, Schedule, inject, random_schedule
 from comesh.sim.faults import (
+    DRAWN,
+    LEAVING_MS,
     CopyCard,
     Crash,
     DeviceDown,
@@ -43,14 +46,11 @@ from comesh.sim.faults import (
     Press,
     Reorder,
     Restart,
-    Schedule,
     ScheduleError,
     Skew,
     Slow,
 )
-from comesh.sim.injection import inject
 from comesh.sim.lives import LifeChange
-from comesh.sim.random_faults import LEAVING_MS, FaultClass, RandomFaults, random_schedule
 
 N0, N1, N2 = NodeId("n0"), NodeId("n1"), NodeId("n2")
 D0, D1 = DeviceId("d0"), DeviceId("d1")
@@ -87,6 +87,22 @@ def test_restart_from_the_disk_or_from_an_empty_one(keep_disk: bool, boot: int) 
     event = toys["n1"].seen[0][1]
     assert isinstance(event, Started)
     assert event.boot == boot
+
+
+def test_a_crash_that_ends_by_itself() -> None:
+    toys = run(Crash(at_ms=250.0, node=N1, for_ms=300.0), Kill(at_ms=260.0, node=N2, for_ms=10.0))
+    assert heard(toys) == [1, 2, 6, 7, 8, 9, 10]
+    assert [len(toys.lives[node]) for node in ("n0", "n1", "n2")] == [1, 2, 2]
+    wiped = run(Crash(at_ms=10.0, node=N1, for_ms=10.0, keep_disk=False))["n1"].seen[0][1]
+    assert isinstance(wiped, Started)
+    assert wiped.boot == 1
+
+
+def test_a_device_that_is_down_for_a_while() -> None:
+    toys = run(DeviceDown(at_ms=100.0, device=D0, for_ms=200.0), until_ms=200.0, devices=1)
+    assert toys.world.devices.is_down(D0)
+    toys.world.run_until(400.0)
+    assert not toys.world.devices.is_down(D0)
 
 
 def test_a_kill_leaves_the_machine_relaying_and_its_journal_whole() -> None:
@@ -301,6 +317,7 @@ def test_a_card_is_copied_and_the_copy_can_be_named() -> None:
     ("fault", "complaint"),
     [
         (Crash(at_ms=5.0, node=NodeId("n22")), "crash at 0.005 s: unknown node 'n22'; did you mean 'n2'"),
+        (Crash(at_ms=5.0, node=N0, keep_disk=False), "crash at 0.005 s: keep_disk: false says how"),
         (PowerLoss(at_ms=5.0, domain="east"), "unknown power domain 'east'"),
         (Partition(at_ms=5.0, sources=("n0", "lamp")), "unknown station 'lamp'"),
         (DeviceDown(at_ms=5.0, device=DeviceId("n0")), "unknown device 'n0'"),
@@ -330,7 +347,7 @@ def test_whatever_is_drawn_can_be_carried_out(seed: int) -> None:
     scripts = {f"n{index}": ticking(200.0, to=N0) for index in range(1, 6)}
     button = DeviceSpec(sources={"press": Constant("short")}, event=True)
     toys = Toys(topology, scripts, seed=seed, devices={D0: button})
-    wanted = RandomFaults(run_ms=120_000.0, quiet_ms=30_000.0, per_minute=dict.fromkeys(FaultClass, 4.0))
+    wanted = RandomFaults(run_ms=120_000.0, quiet_ms=30_000.0, per_minute=dict.fromkeys(DRAWN, 4.0))
     inject(toys.world, random_schedule(topology, wanted, seed, [D0]))
     toys.world.run_until(120_000.0)
     assert all(toys.world.radio.up)
@@ -367,11 +384,10 @@ def test_a_device_that_is_down_leaves_its_neighbour_at_the_same_place_up() -> No
 
 @pytest.mark.parametrize("run_ms", [500.0, 1000.0, 1400.0, 60_000.0])
 def test_who_leaves_is_gone_before_it_is_restarted(run_ms: float) -> None:
-    wanted = RandomFaults(run_ms=run_ms, quiet_ms=0.0, per_minute={FaultClass.LEAVE: 200.0})
+    wanted = RandomFaults(run_ms=run_ms, quiet_ms=0.0, per_minute={"leave": 200.0})
     faults = random_schedule(line(40), wanted, 1).faults
     left = {fault.node: fault.at_ms for fault in faults if isinstance(fault, Leave)}
-    back = {fault.node: fault.at_ms for fault in faults if isinstance(fault, Restart)}
-    assert left.keys() == back.keys()
+    back = {fault.node: fault.at_ms + (fault.for_ms or 0.0) for fault in faults if isinstance(fault, Leave)}
     assert bool(left) == (run_ms >= LEAVING_MS)
     assert all(0 <= at_ms <= run_ms - LEAVING_MS for at_ms in left.values())
     assert all(back[node] >= left[node] + LEAVING_MS for node in left)

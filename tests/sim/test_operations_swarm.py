@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from comesh.core.ids import NodeId
 from comesh.core.node import Node
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.operations import MEANINGS, Operation, What
 from comesh.sim.operations_case import Compiler, Edit, draw
 from comesh.sim.operations_swarm import OperationsSwarm, run_seed

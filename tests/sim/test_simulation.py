@@ -9,7 +9,8 @@ import pytest
 
 from comesh.core.ids import NodeId
 from comesh.sim import Schedule, Shape, Simulation, make_topology
-from comesh.sim.faults import Crash, Leave, Pause, Restart, crashes
+from comesh.sim.fault_schedules import crashes
+from comesh.sim.faults import Crash, Leave, Pause, Restart
 from comesh.sim.report import spread
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

@@ -10,7 +10,8 @@ from comesh.core.program import ProtocolSettings
 from comesh.core.strategies import LOCK_STRATEGIES, AtDevices, Manner, Wanted, register_lock_strategy
 from comesh.sim import Shape, Simulation, make_topology
 from comesh.sim.checks import Checks
-from comesh.sim.faults import Crash, Schedule
+from comesh.sim.fault_schedules import Schedule
+from comesh.sim.faults import Crash
 from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.workloads import contention_workload
 

@@ -7,7 +7,7 @@ from comesh.cli.terminal import number
 from comesh.core.membership import MembershipSettings
 from comesh.core.program import RoutineProgram
 from comesh.sim import membership_swarm, operations_case, swarm_case
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.swarm_case import Asking, Case, Drawing
 from comesh.sim.world_settings import WorldSettings
 

@@ -4,7 +4,7 @@ The mesh is that of a deployment document, or one of the paper's shapes with the
 follows from the seed: the same command gives the same run.
 """
 
-import re
+import math
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -20,9 +20,9 @@ from comesh.core.ids import RoutineId
 from comesh.core.streams import stream
 from comesh.deployment.problems import did_you_mean
 from comesh.sim.fault_files import FaultsFile, parse_faults
-from comesh.sim.faults import Schedule, ScheduleError, crashes
+from comesh.sim.fault_schedules import RandomFaults, Schedule, crashes, random_schedule
+from comesh.sim.faults import DRAWN, ScheduleError, Targets
 from comesh.sim.radio import RadioSettings
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError
 from comesh.sim.world_settings import WorldSettings
@@ -34,7 +34,6 @@ _MAX_REACH_M = 1_000_000.0
 """Everything: places are at most 100 km from the origin on each axis."""
 _MAX_MS = 86_400_000.0
 """A day, of a hop or of a clock that is off."""
-_MAX_NAMES = 12
 _QUIET_SHARE = 0.25
 """The last part of a run that drawn faults leave alone."""
 
@@ -89,7 +88,7 @@ _Random = Annotated[
     typer.Option(
         "--random",
         metavar="CLASS=RATE",
-        help=f"Draw faults of a class, RATE per minute; repeatable. Classes: {', '.join(FaultClass)}.",
+        help=f"Draw faults of a class, RATE per minute; repeatable. Classes: {', '.join(DRAWN)}.",
     ),
 ]
 _Joined = Annotated[bool, typer.Option("--joined", help="Start with nodes that know each other.")]
@@ -211,7 +210,7 @@ def _simulate(
         schedule += _drawn(mesh, breaking.drawn, way.run_ms, way.seed)
         return run(mesh, settings, schedule, outputs, way), schedule
     except ScheduleError as error:
-        fail(_located(error, breaking.file, written) + _known(error, mesh.topology))
+        fail(_located(error, breaking.file, written))
     except OSError as error:
         fail(f"cannot write {error.filename or outputs.trace}: {error.strerror}")
 
@@ -288,21 +287,6 @@ def _located(error: ScheduleError, file: Path | None, written: FaultsFile) -> st
     return f"{file}:{error.line}: {error}" if error.line else f"{file}: {error}"
 
 
-def _known(error: ScheduleError, topology: Topology) -> str:
-    """The names that a wrong one could have been, unless the error says already which was meant."""
-    unknown = re.search(r": unknown (node|device|power domain) '[^']*'$", str(error))
-    if unknown is None:
-        return ""
-    known: dict[str, list[str]] = {
-        "node": [*sorted(topology.nodes)],
-        "device": [*sorted(topology.devices)],
-        "power domain": ["*", *sorted(topology.power_domains)],
-    }
-    names = known[unknown[1]]
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"; known: {', '.join(names[:_MAX_NAMES])}{more}" if names else ""
-
-
 def _are(nodes: int) -> str:
     return "is only 1 node" if nodes == 1 else f"are only {nodes} nodes"
 
@@ -316,25 +300,25 @@ def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Sched
 
 
 def _drawn(mesh: Mesh, wanted: list[str], run_ms: float, seed: int) -> Schedule:
-    per_minute: dict[FaultClass, float] = {}
+    per_minute: dict[str, float] = {}
     for text in wanted:
         name, _, rate = text.partition("=")
-        try:
-            per_minute[FaultClass(name)] = _rate(rate)
-        except ValueError:
-            known = ", ".join(FaultClass)
+        per_minute[name] = _rate(rate)
+        if name not in DRAWN or not 0 <= per_minute[name] <= _MAX_PER_MINUTE:
+            known = ", ".join(DRAWN)
             fail(f"--random {text}: expected CLASS=FAULTS_PER_MINUTE, such as crash=2; classes: {known}")
-    if per_minute.get(FaultClass.POWER) and not mesh.topology.power_domains:
-        err.print("warning: --random power: this mesh has no power domains, so none is drawn")
-    event_devices = [device for device, spec in mesh.devices.items() if spec.event]
-    if per_minute.get(FaultClass.PRESS) and not event_devices:
-        err.print("warning: --random press: this mesh has no event devices, so none is drawn")
+    targets = Targets(mesh.topology, tuple(device for device, spec in mesh.devices.items() if spec.event))
+    for name, rate_per_minute in per_minute.items():
+        drawn = DRAWN[name]
+        if rate_per_minute and not drawn.among(targets):
+            err.print(f"warning: --random {name}: this mesh has no {drawn.needs}, so none is drawn")
     wishes = RandomFaults(run_ms=run_ms, quiet_ms=run_ms * _QUIET_SHARE, per_minute=per_minute)
-    return random_schedule(mesh.topology, wishes, seed, event_devices)
+    return random_schedule(mesh.topology, wishes, seed, targets.event_devices)
 
 
 def _rate(text: str) -> float:
-    rate = float(text)
-    if not 0 <= rate <= _MAX_PER_MINUTE:
-        raise ValueError(text)
-    return rate
+    """NaN: it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -15,7 +15,7 @@ from comesh.cli.terminal import err
 from comesh.core.ids import RoutineId
 from comesh.sim.building import Compiler
 from comesh.sim.checks import Checks
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.group_watch import GroupWatch, LiveGroups
 from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.report import Report

@@ -8,7 +8,7 @@ from comesh.cli.sim_protocol import show_lines, show_protocol
 from comesh.cli.terminal import number, out
 from comesh.core.ids import NodeId
 from comesh.deployment.problems import printable
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.group_watch import Span
 from comesh.sim.report import Report, Spread
 from comesh.sim.watch import Detection

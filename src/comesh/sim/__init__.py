@@ -1,9 +1,9 @@
 """The simulator: runs the pure core in virtual time over a mesh with faults. See docs/simulator.md."""
 
 from comesh.sim.fault_files import parse_schedule
-from comesh.sim.faults import Schedule
+from comesh.sim.fault_schedules import RandomFaults, Schedule, random_schedule
+from comesh.sim.faults import DRAWN, Fault
 from comesh.sim.radio import RadioSettings
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.report import Report
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Relays, Shape, Topology, make_topology, topology_of_plan
@@ -12,7 +12,8 @@ from comesh.sim.world import World
 from comesh.sim.world_settings import WorldSettings
 
 __all__ = [
-    "FaultClass",
+    "DRAWN",
+    "Fault",
     "RadioSettings",
     "RandomFaults",
     "Relays",

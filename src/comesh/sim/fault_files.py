@@ -8,8 +8,8 @@ A field whose name ends in `_ms` takes a number of milliseconds; without the end
 its unit. A mistake is told with the fault that it is in, counted from 1, and its line.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -17,36 +17,8 @@ from ruamel.yaml.nodes import MappingNode, SequenceNode
 
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.units import parse_duration_ms
-from comesh.sim.faults import Fault, Schedule, ScheduleError, yaml_format
-
-KINDS: Final[Mapping[str, type[Fault]]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Fault)}
-
-FIELDS: Final[Mapping[str, tuple[str, str]]] = {
-    "at_ms": ("duration", "when, from the start of the run"),
-    "node": ("node", "which node"),
-    "keep_disk": ("true or false", "false: it starts from an empty disk"),
-    "domain": ("text", "which power domain; `*`: all nodes"),
-    "for_ms": ("duration", "for how long; left out: until its opposite or the end of the run"),
-    "step_ms": ("duration", "what each step of the process takes"),
-    "from": ("list of nodes and devices", "whose messages do not get through"),
-    "to": ("list of nodes and devices", "to whom; left out: to all others"),
-    "both": ("true or false", "false: the way back stays open"),
-    "rate": ("number from 0 to 1", "the share of messages"),
-    "per": ("hop or message", "lost on each hop, or once on the whole way"),
-    "up_to_ms": ("duration", "how long messages are held up at most"),
-    "by_ms": (
-        "duration, of a clock also negative",
-        "how far the clock is set forward; how late commands are",
-    ),
-    "ppm": ("number from -900000 to 900000", "microseconds gained per second"),
-    "device": ("device", "which device"),
-    "extra_ms": ("duration", "how much longer everything takes"),
-    "value": ("number, text, true or false", "what it answers"),
-    "reading": ("text", "which reading; left out: the first"),
-    "values": ("mapping of readings to values", "what the event says; left out: what its readings show"),
-    "station": ("node or device", "where the copy starts; left out: drawn"),
-}
-"""Of each field what it takes and what it means: for messages, and for the table in docs/simulator.md."""
+from comesh.sim.fault_schedules import Schedule, yaml_format
+from comesh.sim.faults import DRAWN, KINDS, Fault, ScheduleError
 
 
 class FaultsFile(msgspec.Struct, frozen=True):
@@ -153,9 +125,9 @@ def _fault(entry: object) -> Fault:
     values = _in_milliseconds({key: value for key, value in entry.items() if key != "fault"}, fields)
     for key, value in values.items():
         _check_value(key, value, fields[key])
-    missing = [_shown_name(key) for key, field in fields.items() if field.required and key not in values]
+    missing = [field for key, field in fields.items() if field.required and key not in values]
     if missing:
-        needs = " and ".join(f"{key} ({FIELDS[_full_name(key)][0]})" for key in missing)
+        needs = " and ".join(f"{_shown_name(field.encode_name)} ({_meta(field).title})" for field in missing)
         raise WrongError(f"it needs {needs}")
     return msgspec.convert({"fault": name, **values}, kind)
 
@@ -208,7 +180,7 @@ def _check_value(key: str, value: object, field: msgspec.structs.FieldInfo) -> N
         if key.endswith("_ms") and isinstance(value, str):
             fix = f"{key} is a number of milliseconds; with a unit write {_shown_name(key)}: 5s"
         else:
-            fix = f"expected: {'milliseconds' if key.endswith('_ms') else FIELDS[key][0]}"
+            fix = f"expected: {'milliseconds' if key.endswith('_ms') else _meta(field).title}"
             if key.endswith("_ms") and not _signed(field):
                 fix += " from 0 on"
         raise WrongError(f"{key}: {quote(value)} does not fit", fix) from wrong
@@ -219,21 +191,41 @@ def _shown_name(key: str) -> str:
     return key.removesuffix("_ms")
 
 
-def _full_name(key: str) -> str:
-    return key if key in FIELDS else f"{key}_ms"
+def _meta(field: msgspec.structs.FieldInfo) -> msgspec.Meta:
+    """What a field takes (title) and what it means (description), as its class says."""
+    for meta in getattr(field.type, "__metadata__", ()):
+        if isinstance(meta, msgspec.Meta) and meta.title is not None:
+            return meta
+    raise TypeError(f"field {field.name} says neither what it takes nor what it means")
 
 
-def markdown_table(kinds: Sequence[str] = tuple(KINDS)) -> str:
-    """The table of kinds and their fields in docs/simulator.md; a test holds it against the page."""
+# -- tables of docs/simulator.md; a test holds them against the page ---------------------------------------
+
+
+def kinds_table() -> str:
+    """Kinds of faults and their fields."""
     rows = ["| fault | what happens | fields besides `at` |", "| --- | --- | --- |"]
-    for kind in kinds:
-        told = " ".join((KINDS[kind].__doc__ or "").split("\n\n")[0].split())
-        fields = [
-            _field_words(field) for field in written_names(KINDS[kind]).values() if field.name != "at_ms"
-        ]
-        rows.append(f"| `{kind}` | {told} | {', '.join(fields)} |")
-    rows += ["", "| field | takes | meaning |", "| --- | --- | --- |"]
-    rows += [f"| `{_shown_name(name)}` | {takes} | {meaning} |" for name, (takes, meaning) in FIELDS.items()]
+    for name, kind in KINDS.items():
+        happens = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+        fields = [_field_words(field) for field in written_names(kind).values() if field.name != "at_ms"]
+        rows.append(f"| `{name}` | {happens} | {', '.join(fields)} |")
+    return "\n".join(rows) + "\n"
+
+
+def fields_table() -> str:
+    """Fields, what they take and what they mean; those that mean another thing elsewhere have two rows."""
+    rows = {"| field | takes | meaning |": None, "| --- | --- | --- |": None}
+    for kind in KINDS.values():
+        for name, field in written_names(kind).items():
+            meta = _meta(field)
+            rows[f"| `{_shown_name(name)}` | {meta.title} | {meta.description} |"] = None
+    return "\n".join(rows) + "\n"
+
+
+def classes_table() -> str:
+    """Classes of random faults."""
+    rows = ["| class | what is drawn |", "| --- | --- |"]
+    rows += [f"| `{name}` | {drawn.meaning} |" for name, drawn in DRAWN.items()]
     return "\n".join(rows) + "\n"
 
 

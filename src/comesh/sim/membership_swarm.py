@@ -29,10 +29,9 @@ from comesh.core.messages import Announcement, MemberState
 from comesh.core.node import Node
 from comesh.core.streams import stream
 from comesh.sim.engine import Priority
-from comesh.sim.faults import CopyCard, Schedule
+from comesh.sim.fault_schedules import RandomFaults, Schedule, draw_rates, random_schedule, without_copies
 from comesh.sim.lives import LifeChange
 from comesh.sim.radio import RadioSettings
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world import World
@@ -136,31 +135,23 @@ def draw(seed: int) -> tuple[Case, Topology]:
         start_spread_ms=draws.choice([0.0, 1000.0, 20_000.0]),
         through_wire=True,
     )
-    per_minute = {kind: draws.choice([0.0, 0.0, 1.0, 3.0, 6.0]) for kind in FaultClass}
+    per_minute = draw_rates(draws, seed, lambda _: [0.0, 0.0, 1.0, 3.0, 6.0])
     wanted = RandomFaults(
         run_ms=BREAKING_MS + RECOVERY_MS + CALM_MS, quiet_ms=RECOVERY_MS + CALM_MS, per_minute=per_minute
     )
+    # A copy that wins lives at another address than the deployment says. Where nobody is at the deployed
+    # addresses any more, a newcomer has no way to find anybody, and no protocol could help it.
+    most_copies = max(1, len(topology.nodes) // 3)
     case = Case(
         seed=seed,
         topology=topology.name,
         nodes=len(topology.nodes),
         settings=settings,
         membership=MembershipSettings(spatial=draws.chance(0.8)),
-        faults=_findable(random_schedule(topology, wanted, seed), len(topology.nodes)),
+        faults=without_copies(random_schedule(topology, wanted, seed), most_copies),
         postings=_draw_postings(topology, seed),
     )
     return case, topology
-
-
-def _findable(faults: Schedule, nodes: int) -> Schedule:
-    """Leave out copied cards beyond a third of the nodes.
-
-    A copy that wins lives at another address than the deployment says. Where nobody is at the deployed
-    addresses any more, a newcomer has no way to find anybody, and no protocol could help it.
-    """
-    copies = [fault for fault in faults.faults if isinstance(fault, CopyCard)]
-    too_many = set(copies[max(1, nodes // 3) :])
-    return Schedule(tuple(fault for fault in faults.faults if fault not in too_many))
 
 
 def run_seed(seed: int) -> Verdict:

@@ -21,11 +21,12 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import Program, ProtocolSettings, RoutineProgram
 from comesh.core.streams import stream
 from comesh.drivers.virtual.devices import DeviceSpec
-from comesh.sim.faults import CopyCard, Fault, Restart, Schedule
+from comesh.sim.fault_schedules import RandomFaults, Schedule, draw_rates, random_schedule
+from comesh.sim.faults import CopyCard, Crash, Fault
 from comesh.sim.operations import Operation, What
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.swarm_case import (
     QUIET_MS,
+    RARE,
     Case,
     Drawn,
     Ground,
@@ -48,8 +49,6 @@ MAX_ORDERS = 24
 MAX_APPLIED = 6
 MAX_LOST = 2
 """Disks that are lost for good."""
-
-_RARE = frozenset({FaultClass.OUTAGE, FaultClass.COPY_CARD, FaultClass.WIPE, FaultClass.LEAVE})
 
 
 def draw(seed: int) -> Drawn:
@@ -75,7 +74,7 @@ def draw(seed: int) -> Drawn:
     operations = _draw_operations(seed, founders, joiners, selection)
     events = tuple(sorted(name for name in program.devices if program.devices[name].event))
     lost = sum(one.what in _LOSES for one in operations)
-    faults = random_schedule(first, _wanted(draws, lost, selection), seed, events)
+    faults = random_schedule(first, _wanted(draws, seed, lost, selection), seed, events)
     case = Case(
         seed=seed,
         settings=draw_world(draws, strict=protocol.strict),
@@ -104,15 +103,13 @@ def only(topology: Topology, nodes: list[NodeId]) -> Topology:
     )
 
 
-def _wanted(draws: Draws, lost: int, selection: SelectionSettings) -> RandomFaults:
-    per_minute = {
-        kind: draws.choice([0.0, 0.0, 0.0, 0.7] if kind in _RARE else [0.0, 0.0, 0.7, 1.5, 3.0])
-        for kind in FaultClass
-    }
+def _wanted(draws: Draws, seed: int, lost: int, selection: SelectionSettings) -> RandomFaults:
+    rare, usual = [0.0, 0.0, 0.0, 0.7], [0.0, 0.0, 0.7, 1.5, 3.0]
+    per_minute = draw_rates(draws, seed, lambda name: rare if name in RARE else usual)
     if selection.f == 0 or lost >= MAX_LOST:
-        per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
-    per_minute[FaultClass.OUTAGE] = draws.choice([0.0, 0.0, 0.7, 1.4])
-    per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 10.0])
+        per_minute["wipe"] = per_minute["copy-card"] = 0.0
+    per_minute["outage"] = draws.choice([0.0, 0.0, 0.7, 1.4])
+    per_minute["press"] = draws.choice([0.0, 5.0, 10.0])
     return RandomFaults(run_ms=OPERATING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
 
 
@@ -120,7 +117,7 @@ def _without_lost(faults: Schedule, lost: int) -> Schedule:
     """Of disks that are wiped only so many as may still be lost; no card is copied where any is lost."""
     kept: list[Fault] = []
     for fault in one_copy(faults).faults:
-        if isinstance(fault, Restart) and not fault.keep_disk:
+        if isinstance(fault, Crash) and fault.wipes_at_ms is not None:
             lost += 1
             kept.append(replace(fault, keep_disk=lost > MAX_LOST))
         elif not (lost and isinstance(fault, CopyCard)):

@@ -33,7 +33,7 @@ from comesh.sim.checks.answers import Answers
 from comesh.sim.checks.disks import sits
 from comesh.sim.checks.paused import PausedCommands
 from comesh.sim.engine import Priority
-from comesh.sim.faults import Restart
+from comesh.sim.faults import Crash
 from comesh.sim.last_disks import is_last_of_a_group
 from comesh.sim.machine import Machine
 from comesh.sim.operations import Operation, What
@@ -92,8 +92,8 @@ class OperationsSwarm(Swarm):
         for operation in self.case.operations:
             self._at(operation.at_ms, self._operate, operation)
         for fault in self.case.faults.faults:
-            if isinstance(fault, Restart) and not fault.keep_disk:
-                self._at(fault.at_ms - SPARED_BEFORE_MS, self._spare_last, fault.node)
+            if isinstance(fault, Crash) and fault.wipes_at_ms is not None:
+                self._at(fault.wipes_at_ms - SPARED_BEFORE_MS, self._spare_last, fault.node)
 
     def _spare_last(self, node: NodeId) -> None:
         machine = self.world.machines[node]

@@ -15,6 +15,7 @@ a cut separates from its destination, that has no path, or that is bigger than a
 of its own.
 """
 
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
@@ -61,7 +62,7 @@ class Radio:
         self.traffic = Traffic(self.routes)
         self.up = [True] * len(topology.places)
         self._relays = np.array(topology.relays)
-        self._cuts: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+        self._cuts: dict[Hashable, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
         self._changed = False
         self._routings = 0
         self._loss_draws = stream(seed, "loss")
@@ -88,21 +89,21 @@ class Radio:
             self.up[station] = up
             self._changed = True
 
-    def cut(self, number: int, sources: set[int], destinations: set[int]) -> None:
+    def cut(self, name: Hashable, sources: set[int], destinations: set[int]) -> None:
         """From now on nothing gets from these stations to those, neither over a link nor around."""
         stations = np.arange(self.routes.stations)
-        self._cuts[number] = (
+        self._cuts[name] = (
             np.isin(stations, sorted(sources)),
             np.isin(stations, sorted(destinations)),
         )
         self._changed = True
 
-    def heal(self, number: int | None = None) -> None:
+    def heal(self, name: Hashable = None) -> None:
         """End one cut, or all."""
-        if number is None:
+        if name is None:
             self._cuts.clear()
         else:
-            self._cuts.pop(number, None)
+            self._cuts.pop(name, None)
         self._changed = True
 
     def routed(self) -> int:

@@ -1,9 +1,8 @@
 """A smaller case that breaks the same promise: delta debugging (Zeller's ddmin) over what a seed drew.
 
-Faults are removed in pairs: what takes a node, a domain or a device down goes together with what brings it
-back, so that no case is left in which a group cannot go on for want of nodes. Next goes what people asked
-and did, and what the radio, the clocks and the start had against the mesh. Routines and devices stay: they
-follow from the seed.
+A fault that is drawn ends by itself, so no case is left in which a group lacks the nodes to go on. After the
+faults, what people asked and did is left out, and then what the radio, the clocks and the start have against
+the mesh. Routines and devices stay: they follow from the seed.
 
 A reduced case is kept as the seed and what is left of what it drew, so it is small, and says so where a newer
 version of the swarm draws something else.
@@ -16,18 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from comesh.sim import operations_case
-from comesh.sim.faults import (
-    Crash,
-    DeviceDown,
-    DeviceUp,
-    Fault,
-    Kill,
-    Leave,
-    PowerBack,
-    PowerLoss,
-    Restart,
-    Schedule,
-)
+from comesh.sim.fault_schedules import Schedule
 from comesh.sim.swarm_case import Case, Drawing, draw
 from comesh.sim.world_settings import WorldSettings
 
@@ -108,17 +96,14 @@ def whole(seed: int, promise: str, swarm: Literal["groups", "operations"] = "gro
 def shrink(case: Reduced, breaks: Breaks) -> Iterator[Reduced]:
     """Ever smaller cases, each of which breaks its promise; the last one is the answer.
 
-    Nothing of it can be left out any more, one unit at a time.
+    Nothing of it can be left out any more, one thing at a time.
     """
-    drawn, *_ = DRAWING[case.swarm](case.seed)
-    units = fault_units(drawn.faults.faults)
     best = case
     before = None
     while best != before:
         before = best
-        kept = [unit for unit in units if set(unit) <= set(best.faults)]
-        for left in ddmin(kept, _breaking(best, breaks, _with_faults)):
-            best = _with_faults(best, left)
+        for faults in ddmin(list(best.faults), _breaking(best, breaks, _with_faults)):
+            best = _with_faults(best, faults)
             yield best
         for askings in ddmin(list(best.askings), _breaking(best, breaks, _with_askings)):
             best = _with_askings(best, askings)
@@ -140,8 +125,8 @@ def _breaking(
     return lambda items: breaks(with_items(best, items).case())
 
 
-def _with_faults(case: Reduced, units: Sequence[tuple[int, ...]]) -> Reduced:
-    return replace(case, faults=tuple(sorted(number for unit in units for number in unit)))
+def _with_faults(case: Reduced, faults: Sequence[int]) -> Reduced:
+    return replace(case, faults=tuple(faults))
 
 
 def _with_askings(case: Reduced, askings: Sequence[int]) -> Reduced:
@@ -172,41 +157,6 @@ def ddmin(items: Sequence[_T], breaks: Callable[[Sequence[_T]], bool]) -> Iterat
             if size == 1:
                 return
             parts = min(2 * parts, len(left))
-
-
-def fault_units(faults: Sequence[Fault]) -> list[tuple[int, ...]]:
-    """Numbers of faults that only go together: what goes down with the next that brings it back."""
-    open_units: dict[tuple[str, str], list[int]] = {}
-    units: list[list[int]] = []
-    for number, fault in sorted(enumerate(faults), key=lambda one: one[1].at_ms):
-        what, ends = _what_is_down(fault)
-        waiting = open_units.get(what, []) if what is not None else []
-        if ends and waiting:
-            units[waiting.pop(0)].append(number)
-            continue
-        units.append([number])
-        if what is not None and not ends:
-            open_units.setdefault(what, []).append(len(units) - 1)
-    return [tuple(unit) for unit in units]
-
-
-def _what_is_down(fault: Fault) -> tuple[tuple[str, str] | None, bool]:
-    """What the fault takes down, or (True) brings back."""
-    match fault:
-        case Crash() | Kill() | Leave():
-            return ("node", fault.node), False
-        case Restart():
-            return ("node", fault.node), True
-        case PowerLoss():
-            return ("domain", fault.domain), False
-        case PowerBack():
-            return ("domain", fault.domain), True
-        case DeviceDown():
-            return ("device", fault.device), False
-        case DeviceUp():
-            return ("device", fault.device), True
-        case _:
-            return None, False
 
 
 def _without_loss(settings: WorldSettings) -> WorldSettings:

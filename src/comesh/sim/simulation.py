@@ -17,8 +17,7 @@ from comesh.core.membership import MembershipSettings
 from comesh.core.node import no_compiler
 from comesh.core.program import Program
 from comesh.drivers.virtual.devices import DeviceSpec
-from comesh.sim.faults import Schedule
-from comesh.sim.injection import inject
+from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.members import members
 from comesh.sim.report import Report, spread, stops, traffic_by_kind, traffic_by_node
 from comesh.sim.topology import Topology

@@ -31,11 +31,17 @@ from comesh.core.streams import stream
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
 from comesh.drivers.virtual.sources import Constant, Script, Source
-from comesh.sim.faults import CopyCard, Restart, Schedule
+from comesh.sim.fault_schedules import (
+    RandomFaults,
+    Schedule,
+    draw_rates,
+    random_schedule,
+    without_copies,
+)
+from comesh.sim.faults import Crash
 from comesh.sim.operations import Operation
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.radio import RadioSettings
-from comesh.sim.random_faults import FaultClass, RandomFaults, random_schedule
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.world_settings import WorldSettings
 
@@ -45,6 +51,8 @@ QUIET_MS = 240_000.0
 FLIGHT_MS = 3000.0
 """How long a command may stay in the air; what lands later, by a fault, the checkers know of."""
 MAX_ROUTINES = 8
+RARE = frozenset({"outage", "copy-card", "wipe", "leave"})
+"""Classes of faults that happen less often than the others."""
 MAX_VERSIONS = 3
 
 
@@ -85,15 +93,12 @@ def draw(seed: int) -> Drawn:
     selection = draw_selection(draws, len(topology.nodes), seed)
     program, specs = first_program(seed, topology, selection, protocol)
     events = tuple(sorted(name for name, device in program.devices.items() if device.event))
-    rare = {FaultClass.OUTAGE, FaultClass.COPY_CARD, FaultClass.WIPE, FaultClass.LEAVE}
-    per_minute = {
-        kind: draws.choice([0.0, 0.0, 0.0, 1.0] if kind in rare else [0.0, 0.0, 1.0, 2.0, 4.0])
-        for kind in FaultClass
-    }
+    rare, usual = [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 2.0, 4.0]
+    per_minute = draw_rates(draws, seed, lambda name: rare if name in RARE else usual)
     if selection.f == 0:  # one disk is all there is of a group: what takes it takes the group
-        per_minute[FaultClass.WIPE] = per_minute[FaultClass.COPY_CARD] = 0.0
-    per_minute[FaultClass.OUTAGE] = draws.choice([0.0, 0.0, 1.0, 2.0])
-    per_minute[FaultClass.PRESS] = draws.choice([0.0, 5.0, 15.0])
+        per_minute["wipe"] = per_minute["copy-card"] = 0.0
+    per_minute["outage"] = draws.choice([0.0, 0.0, 1.0, 2.0])
+    per_minute["press"] = draws.choice([0.0, 5.0, 15.0])
     wanted = RandomFaults(run_ms=BREAKING_MS + QUIET_MS, quiet_ms=QUIET_MS, per_minute=per_minute)
     case = Case(
         seed=seed,
@@ -111,10 +116,8 @@ def draw(seed: int) -> Drawn:
 def one_copy(faults: Schedule) -> Schedule:
     """At most one card is copied (the membership swarm tries many), and none where a disk is wiped: a journal
     on another machine is a stranger's, so the two together can take all that there is of a group."""
-    copies = [fault for fault in faults.faults if isinstance(fault, CopyCard)]
-    wiped = any(isinstance(fault, Restart) and not fault.keep_disk for fault in faults.faults)
-    too_many = copies if wiped else copies[1:]
-    return Schedule(tuple(fault for fault in faults.faults if fault not in too_many))
+    wiped = any(isinstance(fault, Crash) and fault.wipes_at_ms is not None for fault in faults.faults)
+    return without_copies(faults, 0 if wiped else 1)
 
 
 def draw_topology(draws: Draws, seed: int) -> Topology:

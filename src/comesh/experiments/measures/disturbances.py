@@ -26,9 +26,9 @@ from comesh.experiments.measures.mesh_operations import work_of
 from comesh.experiments.measures.running import Running
 from comesh.experiments.table import Row
 from comesh.sim.device_calls import DeviceCalls
-from comesh.sim.faults import Loss, Partition, Schedule
+from comesh.sim.fault_schedules import Schedule, inject
+from comesh.sim.faults import Loss, Partition
 from comesh.sim.group_watch import GroupNow, LiveGroups
-from comesh.sim.injection import inject
 from comesh.sim.machine import Process
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Workload

@@ -29,9 +29,9 @@ from comesh.experiments.measures.mesh_operations import (
 from comesh.experiments.measures.running import Running
 from comesh.experiments.measures.selections import Distances
 from comesh.experiments.table import Row
-from comesh.sim.faults import Crash, Restart, Schedule
+from comesh.sim.fault_schedules import Schedule, inject
+from comesh.sim.faults import Crash, Restart
 from comesh.sim.group_watch import LiveGroups
-from comesh.sim.injection import inject
 from comesh.sim.topology import Topology
 
 APART_LEASES = 5.0

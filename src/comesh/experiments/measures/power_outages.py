@@ -14,9 +14,9 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import RoutineProgram
 from comesh.experiments.measures.presets import Setup
 from comesh.experiments.table import Row
-from comesh.sim.faults import PowerBack, PowerLoss, Schedule
+from comesh.sim.fault_schedules import Schedule, inject
+from comesh.sim.faults import PowerBack, PowerLoss
 from comesh.sim.group_watch import GroupWatch, LiveGroups, Span
-from comesh.sim.injection import inject
 from comesh.sim.protocol_watch import ProtocolWatch, TracedRun
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Topology
