@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from comesh.cli.main import app
 from comesh.cli.outputs import FAULTS_HEADER
-from comesh.sim.faults import DRAWN
+from comesh.sim.fault_model import DRAWN
 
 ROOT = Path(__file__).parents[2]
 

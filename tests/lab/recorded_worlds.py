@@ -29,8 +29,8 @@ from comesh.runtime.recording import (
     told,
 )
 from comesh.sim.disk import Disk
+from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import Schedule
-from comesh.sim.faults import Fault
 from comesh.sim.lives import LifeChange
 from comesh.sim.machine import Steppable
 from comesh.sim.simulation import Simulation

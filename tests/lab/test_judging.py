@@ -28,7 +28,8 @@ from comesh.runtime.recording import (
 )
 from comesh.sim.checks import Promise
 from comesh.sim.checks.runs import ENDS
-from comesh.sim.faults import Crash, Fault, Kill, Pause, Restart
+from comesh.sim.fault_model import Fault
+from comesh.sim.faults import Crash, Kill, Pause, Restart
 from comesh.sim.swarm import Swarm
 from comesh.sim.topology import Shape, make_topology
 

@@ -12,21 +12,9 @@ from hypothesis import strategies as st
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.values import Value
 from comesh.sim.fault_files import classes_table, fields_table, kinds_table, parse_faults, parse_schedule
+from comesh.sim.fault_model import DRAWN, KINDS, Fault, ScheduleError
 from comesh.sim.fault_schedules import WIPE_APART_MS, RandomFaults, Schedule, crashes, random_schedule
-from comesh.sim.faults import (
-    DRAWN,
-    KINDS,
-    Crash,
-    DeviceLate,
-    DeviceWrong,
-    DiskFull,
-    Fault,
-    Partition,
-    Pause,
-    PowerLoss,
-    Press,
-    ScheduleError,
-)
+from comesh.sim.faults import Crash, DeviceLate, DeviceWrong, Partition, Pause, PowerLoss, Press, Slow
 from comesh.sim.topology import Shape, make_topology
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
@@ -278,4 +266,4 @@ def test_new_kinds_can_be_written_by_hand() -> None:
 
 def test_the_page_shows_a_fault_as_it_is() -> None:
     page = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text()
-    assert inspect.getsource(DiskFull) in page
+    assert inspect.getsource(Slow) in page

@@ -5,7 +5,8 @@ from comesh.core.plan import Place, PlannedDevice, PlannedNode, SelectionSetting
 from comesh.core.program import DeviceProgram, Program, ProtocolSettings
 from comesh.core.selection import make_plan
 from comesh.sim import Schedule, Simulation, topology_of_plan
-from comesh.sim.faults import Crash, Fault, Heal, Kill, Partition, Restart
+from comesh.sim.fault_model import Fault
+from comesh.sim.faults import Crash, Heal, Kill, Partition, Restart
 from comesh.sim.group_watch import GroupWatch, LiveGroups, Span
 
 A, B, C = map(NodeId, "abc")

@@ -20,9 +20,9 @@ from comesh.core.node import AnyEvent
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.drivers.virtual.sources import Constant
+from comesh.sim.fault_model import DRAWN, Fault, ScheduleError
 from comesh.sim.fault_schedules import RandomFaults, Schedule, inject, random_schedule
 from comesh.sim.faults import (
-    DRAWN,
     LEAVING_MS,
     CopyCard,
     Crash,
@@ -34,7 +34,6 @@ from comesh.sim.faults import (
     DiskFull,
     Drift,
     Duplicate,
-    Fault,
     Heal,
     Kill,
     Leave,
@@ -46,7 +45,6 @@ from comesh.sim.faults import (
     Press,
     Reorder,
     Restart,
-    ScheduleError,
     Skew,
     Slow,
 )

@@ -6,7 +6,8 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.sim import Schedule, Shape, Simulation, make_topology
 from comesh.sim.checks import Checks
-from comesh.sim.faults import DeviceDown, DeviceUp, Fault, Kill
+from comesh.sim.fault_model import Fault
+from comesh.sim.faults import DeviceDown, DeviceUp, Kill
 from comesh.sim.protocol_watch import ProtocolReport, ProtocolWatch, waits
 from comesh.sim.workloads import Workload, contention_workload
 

@@ -20,8 +20,8 @@ from comesh.core.ids import RoutineId
 from comesh.core.streams import stream
 from comesh.deployment.problems import did_you_mean
 from comesh.sim.fault_files import FaultsFile, parse_faults
+from comesh.sim.fault_model import DRAWN, ScheduleError, Targets
 from comesh.sim.fault_schedules import RandomFaults, Schedule, crashes, random_schedule
-from comesh.sim.faults import DRAWN, ScheduleError, Targets
 from comesh.sim.radio import RadioSettings
 from comesh.sim.report import Report
 from comesh.sim.topology import Relays, Shape, Topology, TopologyError

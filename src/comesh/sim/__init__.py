@@ -1,8 +1,8 @@
 """The simulator: runs the pure core in virtual time over a mesh with faults. See docs/simulator.md."""
 
 from comesh.sim.fault_files import parse_schedule
+from comesh.sim.fault_model import DRAWN, Fault
 from comesh.sim.fault_schedules import RandomFaults, Schedule, random_schedule
-from comesh.sim.faults import DRAWN, Fault
 from comesh.sim.radio import RadioSettings
 from comesh.sim.report import Report
 from comesh.sim.simulation import Simulation

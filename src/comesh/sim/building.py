@@ -12,8 +12,8 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program, program_of
 from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.checks import Checks
+from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import Schedule, inject
-from comesh.sim.faults import Fault
 from comesh.sim.group_watch import GroupNow, LiveGroups
 from comesh.sim.protocol_watch import ProtocolWatch
 from comesh.sim.radio import RadioSettings

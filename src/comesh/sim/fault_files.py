@@ -17,8 +17,8 @@ from ruamel.yaml.nodes import MappingNode, SequenceNode
 
 from comesh.deployment.problems import WrongError, did_you_mean, quote
 from comesh.deployment.units import parse_duration_ms
+from comesh.sim.fault_model import DRAWN, KINDS, Fault, ScheduleError
 from comesh.sim.fault_schedules import Schedule, yaml_format
-from comesh.sim.faults import DRAWN, KINDS, Fault, ScheduleError
 
 
 class FaultsFile(msgspec.Struct, frozen=True):

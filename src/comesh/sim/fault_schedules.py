@@ -21,7 +21,8 @@ from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.streams import stream
 from comesh.sim.engine import Priority
-from comesh.sim.faults import DRAWN, CopyCard, Crash, Fault, Occasion, Targets
+from comesh.sim.fault_model import DRAWN, Fault, Occasion, Targets
+from comesh.sim.faults import CopyCard, Crash
 from comesh.sim.topology import Topology
 from comesh.sim.world import World
 

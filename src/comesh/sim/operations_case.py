@@ -21,8 +21,9 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import Program, ProtocolSettings, RoutineProgram
 from comesh.core.streams import stream
 from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import RandomFaults, Schedule, draw_rates, random_schedule
-from comesh.sim.faults import CopyCard, Crash, Fault
+from comesh.sim.faults import CopyCard, Crash
 from comesh.sim.operations import Operation, What
 from comesh.sim.swarm_case import (
     QUIET_MS,

@@ -3,7 +3,7 @@
 import msgspec
 
 from comesh.core.ids import GroupId, NodeId
-from comesh.sim.faults import Fault
+from comesh.sim.fault_model import Fault
 from comesh.sim.group_watch import Span, Split
 from comesh.sim.lives import Life, LifeChange
 from comesh.sim.protocol_watch import ProtocolReport

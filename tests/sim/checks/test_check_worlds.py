@@ -19,8 +19,9 @@ from comesh.core.step import Step
 from comesh.core.work_messages import Command, Fire, Letter
 from comesh.sim.checks import Checks, Promise
 from comesh.sim.checks.lives import Lives
+from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import Schedule
-from comesh.sim.faults import Fault, Kill, Partition, Pause, Restart
+from comesh.sim.faults import Kill, Partition, Pause, Restart
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import contention_workload, routine_name

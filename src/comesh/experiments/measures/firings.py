@@ -45,8 +45,9 @@ from comesh.experiments.measures.running import Running, running
 from comesh.experiments.measures.selections import Distances
 from comesh.experiments.table import Row
 from comesh.sim.engine import Priority
+from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import Schedule, inject
-from comesh.sim.faults import Crash, Fault, Restart
+from comesh.sim.faults import Crash, Restart
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
 
