@@ -29,7 +29,7 @@ class Acts:
 
     def on_entry(self, entry: Acted | Pressed) -> None:
         if isinstance(entry, Acted) and entry.refused is None:
-            self.began_ms.append((entry.by, entry.began_ms))
+            self.began_ms.append((entry.command.by, entry.began_ms))
 
     def of_others(self, than: str) -> list[float]:
         return [began_ms for by, began_ms in self.began_ms if by != than]

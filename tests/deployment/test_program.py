@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from deployment_texts import EXAMPLES, SMALL, changed
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.plan import DEPLOYMENT
-from comesh.core.program import Program, StepProgram
+from comesh.core.program import Program
 from comesh.core.strategies import Batch, LockOrder, Strategy
 from comesh.core.values import Value
 from comesh.deployment.load import load
@@ -82,19 +83,13 @@ def rich() -> Program:
 
 def test_steps_carry_durations_and_what_they_expect(rich: Program) -> None:
     warm, reset, poke, toggle = rich.routines[RoutineId("hot")].steps
-    assert warm == StepProgram(
-        device=DeviceId("meter"),
-        command="warm",
-        argument=20.0,
-        takes_ms=2000.0,
-        timeout_ms=6000.0,
-        expects={"celsius": 20.0},
-    )
-    assert isinstance(warm.argument, float)
-    assert (reset.takes_ms, reset.timeout_ms, reset.expects) == (1000.0, 9000.0, {"count": 0, "mode": "auto"})
-    assert (poke.takes_ms, poke.timeout_ms, poke.expects) == (3000.0, 7000.0, None)
+    action = Action("warm", 20.0, timeout_ms=6000.0, expects={"celsius": 20.0})
+    assert warm == RoutineStep(DeviceId("meter"), action)
+    assert isinstance(warm.action.argument, float)
+    assert (reset.action.timeout_ms, reset.action.expects) == (9000.0, {"count": 0, "mode": "auto"})
+    assert (poke.action.timeout_ms, poke.action.expects) == (7000.0, None)
     assert poke.best_effort
-    assert (toggle.idempotent, toggle.expects) == (False, None)
+    assert (toggle.action.idempotent, toggle.action.expects) == (False, None)
 
 
 def test_triggers(rich: Program) -> None:
@@ -236,10 +231,10 @@ def test_examples_become_programs(path: object) -> None:
     assert set(program.group_of_routine) == set(deployment.routines)
     for routine in program.routines.values():
         for step in routine.steps:
-            assert step.timeout_ms > step.takes_ms
+            assert step.action.timeout_ms > 0
             fit = program.devices[step.device].fit
             assert fit is not None
-            assert step.expects is None or fit(step.expects) == step.expects
+            assert step.action.expects is None or fit(step.action.expects) == step.action.expects
 
 
 def test_groups_that_share_a_routine_exchange_letters() -> None:

@@ -5,20 +5,25 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.actions import Action, Origin
+from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.stamps import OPENING, RunId, Stamp
+from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.devices import Request
 from comesh.drivers.virtual.faults import Fault
 from comesh.runtime.devices.frames import FIRST_BYTE, DeviceCall, DeviceReply, FrameError, decode, encode
 
 LAMP = DeviceId("lamp")
+ORIGIN = Origin(RunId(RoutineId("dusk"), 1, Stamp(1, OPENING, 1)), 1, 2, Stamp(1, OPENING, 3))
+COMMAND = DeviceCommand(Action("set", True, expects={"on": True}), ORIGIN, NodeId("n1"), 1.0)
 DATAGRAM = wire.join(
     [
-        wire.encode(wire.Packet(1, 1, wire.Ask(NodeId("n1"), 1.0, Request(LAMP, 1, "set", True)))),
+        wire.encode(wire.Packet(1, 1, wire.Ask(Request(LAMP, 1, COMMAND)))),
         wire.encode(wire.Packet(1, 2, wire.SetFault(LAMP, Fault(slow_ms=3.0, wrong={"on": "?"})))),
     ]
 )
-FRAME = encode(DeviceCall(LAMP, "life", 1, 2000.0, 1.0, "host", 5.0, "set", True))
+FRAME = encode(DeviceCall(LAMP, "life", 1, "host", 5.0, COMMAND))
 
 
 def changed(good: bytes) -> st.SearchStrategy[bytes]:

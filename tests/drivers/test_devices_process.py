@@ -17,9 +17,10 @@ from device_texts import BUTTON, DOOR, HEATER, HOUSE, LAMP, house, now_ms, until
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
+from comesh.core.actions import Action, Origin
 from comesh.core.devices.calls import TOO_LATE
-from comesh.core.ids import NodeId
-from comesh.core.stamps import OPENING, Stamp
+from comesh.core.ids import NodeId, RoutineId
+from comesh.core.stamps import OPENING, RunId, Stamp
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, NoAnswerError, Readings, TooLateError
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
@@ -54,7 +55,7 @@ def packet(number: int, body: wire.ToDevices, client: int = 7) -> bytes:
 
 
 def flip(number: int, life: str = "", at_ms: float = 0.0) -> bytes:
-    return packet(number, wire.Ask(N1, 0.0, Request(LAMP, number, "flip"), life, at_ms))
+    return packet(number, wire.Ask(Request(LAMP, number, DeviceCommand(Action("flip"))), life, at_ms))
 
 
 class Plain:
@@ -126,10 +127,11 @@ def test_what_a_device_was_to_do_while_its_process_was_stopped_it_does_not_do() 
         spec = spec_of(LAMP, house().devices[LAMP], seed=1, still=True)
         living = LivingDevice(LAMP, spec, seed=1, now_ms=lambda: now_ms() + offset_ms, record=acts.append)
         answers: list[Reply] = []
-        living.ask(Request(LAMP, 1, "slowly", True), N1, answers.append, sent_ms=0.0)
+        slowly = DeviceCommand(Action("slowly", True))
+        living.ask(Request(LAMP, 1, slowly), answers.append)
         offset_ms = 5000.0
         await until(lambda: living.counters["dropped: the process was stopped"] == 1)
-        living.ask(Request(LAMP, 2, "slowly", True), N1, answers.append, sent_ms=0.0)
+        living.ask(Request(LAMP, 2, slowly), answers.append)
         await until(lambda: answers)
         assert len(acts) == len(answers) == 1
         living.close()
@@ -172,22 +174,23 @@ def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
             link = Link(f"{host}:{port}", now_ms)
-            driver = RemoteVirtualDriver(LAMP, link, own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(LAMP, link, now_ms=now_ms)
             await driver.open()
             await client.fault("lamp", Fault(silent=True))
             with pytest.raises(NoAnswerError):
-                await driver.command(DeviceCommand(command="flip", timeout_ms=20.0))
+                await driver.command(DeviceCommand(Action("flip", timeout_ms=20.0)))
             await client.fault("lamp")
             await client.set_reading("lamp", "on", True)
             assert await driver.read() == {"on": True} == await client.readings("lamp")
             stamps = [Stamp(3, OPENING, number) for number in range(100)]
+            run = RunId(RoutineId("dusk"), 1, stamps[0])
             for stamp in stamps:  # the clock is known from the read before
-                await driver.command(DeviceCommand(command="flip", grant=stamp, sent_ms=5.0))
+                await driver.command(DeviceCommand(Action("flip"), Origin(run, grant=stamp), N1, 5.0))
             token = await client.press("button", {"press": "double"})
             log = await client.log()
             assert len(log) == 101
             assert isinstance(log[0], Acted)
-            assert (log[0].by, log[0].grant, log[0].sent_ms) == (N1, stamps[0], 5.0)
+            assert log[0].command == DeviceCommand(Action("flip"), Origin(run, grant=stamps[0]), N1, 5.0)
             assert [one.readings["on"] for one in log[:4] if isinstance(one, Acted)] == [
                 False,
                 True,
@@ -213,7 +216,7 @@ def test_what_cannot_be_is_refused_with_a_reason() -> None:
             with pytest.raises(DevicesClientError, match="no event device"):
                 await client.press("lamp")
             link = Link(f"{host}:{port}", now_ms)
-            driver = RemoteVirtualDriver(HEATER, link, own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(HEATER, link, now_ms=now_ms)
             with pytest.raises(DeviceFailedError, match="no device heater here"):
                 await driver.read()
             link.close()
@@ -225,7 +228,7 @@ def test_one_socket_is_shared_by_all_drivers_of_an_address() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port):
             link = Link(f"{host}:{port}", now_ms)
-            drivers = [RemoteVirtualDriver(one, link, own=N1, now_ms=now_ms) for one in (LAMP, DOOR)]
+            drivers = [RemoteVirtualDriver(one, link, now_ms=now_ms) for one in (LAMP, DOOR)]
             for driver in drivers:
                 await driver.open()
             assert await asyncio.gather(*(driver.read() for driver in drivers)) == [
@@ -245,12 +248,12 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
         async with serving() as (_, host, port):
             pass
         link = Link(f"{host}:{port}", now_ms)
-        driver = RemoteVirtualDriver(LAMP, link, own=N1, now_ms=now_ms)
+        driver = RemoteVirtualDriver(LAMP, link, now_ms=now_ms)
         await driver.open()
         with pytest.raises(DeviceFailedError, match="is `comesh virtual` running"):
             await driver.read()
         with pytest.raises(NoAnswerError, match="is it on"):
-            await driver.command(DeviceCommand(command="flip", timeout_ms=50.0))
+            await driver.command(DeviceCommand(Action("flip", timeout_ms=50.0)))
         await driver.close()
 
     asyncio.run(scene())
@@ -269,7 +272,7 @@ def test_a_process_that_restarts_is_found_again_and_its_events_are_new_ones() ->
     async def scene() -> None:
         told: list[tuple[Readings, str | None]] = []
         async with serving() as (server, host, port):
-            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}", now_ms), own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}", now_ms), now_ms=now_ms)
             await driver.open()
             driver.subscribe(lambda readings, token: told.append((readings, token)))
             first = server.living(BUTTON).press({"press": "single"})
@@ -326,11 +329,11 @@ def test_the_command_is_the_devices_of_a_document(document: Path, tmp_path: Path
     async def scene(address: str) -> None:
         async with DevicesClient(address) as client:
             await client.press("button", {"press": "double"})
-            driver = RemoteVirtualDriver(LAMP, Link(address, now_ms), own=N1, now_ms=now_ms)
+            driver = RemoteVirtualDriver(LAMP, Link(address, now_ms), now_ms=now_ms)
             await driver.open()
             with pytest.raises(TooLateError):
-                await driver.command(DeviceCommand(command="flip"))
-            await driver.command(DeviceCommand(command="flip"))
+                await driver.command(DeviceCommand(Action("flip"), by=N1))
+            await driver.command(DeviceCommand(Action("flip"), by=N1))
             await driver.close()
 
     with process(document, "--record", str(recording)) as (running, address):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 from device_texts import BUTTON, LAMP, house, now_ms, until
 
-from comesh.core.ids import DeviceId, NodeId
-from comesh.core.stamps import OPENING, Stamp
+from comesh.core.actions import Action, Origin
+from comesh.core.ids import DeviceId, RoutineId
+from comesh.core.stamps import OPENING, RunId, Stamp
 from comesh.core.values import Value
 from comesh.drivers.interface import (
     DeviceCommand,
@@ -42,7 +43,7 @@ class Rig:
 
 @asynccontextmanager
 async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
-    surroundings = Surroundings(own=NodeId("n1"), now_ms=now_ms, links=Links(now_ms), still=True)
+    surroundings = Surroundings(now_ms=now_ms, links=Links(now_ms), still=True)
     driver = make_driver(device, house().devices[device], surroundings)
     assert isinstance(driver, VirtualDriver)
     yield _rig(driver, driver.living)
@@ -52,9 +53,7 @@ async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
 async def remote(device: DeviceId) -> AsyncIterator[Rig]:
     server = DevicesServer(house(), [device], seed=0, now_ms=now_ms, still=True)
     host, port = await server.open("127.0.0.1", 0)
-    surroundings = Surroundings(
-        own=NodeId("n1"), now_ms=now_ms, links=Links(now_ms), devices_at=f"{host}:{port}"
-    )
+    surroundings = Surroundings(now_ms=now_ms, links=Links(now_ms), devices_at=f"{host}:{port}")
     yield _rig(make_driver(device, house().devices[device], surroundings), server.living(device))
     surroundings.links.close()
     server.close()
@@ -94,8 +93,9 @@ def stamp(n: int) -> Stamp:
     return Stamp(1, OPENING, n)
 
 
-def setting(value: bool, **more: object) -> DeviceCommand:
-    return DeviceCommand(command="set", argument=value, **more)  # fields of it
+def setting(value: bool, *, grant: Stamp | None = None, timeout_ms: float = 2000.0) -> DeviceCommand:
+    run = RunId(RoutineId("dusk"), 1, stamp(1))
+    return DeviceCommand(Action("set", value, timeout_ms), Origin(run, grant=grant))
 
 
 def test_a_command_changes_what_is_read(play: Callable[..., None]) -> None:
@@ -103,21 +103,21 @@ def test_a_command_changes_what_is_read(play: Callable[..., None]) -> None:
         assert await rig.driver.read() == {"on": False}
         assert await rig.driver.command(setting(True)) == {"on": True}
         assert await rig.driver.read() == {"on": True}
-        assert await rig.driver.command(DeviceCommand(command="flip")) == {"on": False}
+        assert await rig.driver.command(DeviceCommand(Action("flip"))) == {"on": False}
 
     play(scene)
 
 
 def test_a_command_that_takes_time_is_answered_at_its_end(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        assert await rig.driver.command(DeviceCommand(command="slowly", argument=True)) == {"on": True}
+        assert await rig.driver.command(DeviceCommand(Action("slowly", True))) == {"on": True}
 
     play(scene)
 
 
 def test_an_unknown_command_or_a_missing_argument_is_refused_for_certain(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        for wrong in (DeviceCommand(command="dance"), DeviceCommand(command="set")):
+        for wrong in (DeviceCommand(Action("dance")), DeviceCommand(Action("set"))):
             with pytest.raises(DeviceFailedError) as failed:
                 await rig.driver.command(wrong)
             assert not isinstance(failed.value, NoAnswerError)
@@ -302,7 +302,7 @@ def test_what_a_prompt_driver_answers_at_once_is_the_same(play: Callable[..., No
         assert driver.command_now(setting(True, grant=stamp(2))) == {"on": True}
         with pytest.raises(DeviceFailedError, match="fenced"):
             driver.command_now(setting(False, grant=stamp(1)))
-        assert driver.command_now(DeviceCommand(command="slowly", argument=False)) is None
+        assert driver.command_now(DeviceCommand(Action("slowly", False))) is None
         rig.fault(Fault(silent=True))
         assert driver.read_now() is None
         assert driver.command_now(setting(False)) is None

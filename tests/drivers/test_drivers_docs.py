@@ -9,6 +9,7 @@ import pytest
 from device_texts import house, now_ms
 
 from comesh.cli.virtual_process import be_devices
+from comesh.core.actions import Action
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, Driver
 from comesh.drivers.virtual.options import _OPTIONS
 from comesh.drivers.virtual.server import DevicesServer, outside_devices
@@ -33,10 +34,10 @@ def test_the_file_driver_works(tmp_path: Path) -> None:
             await driver.read()
         file.write_text('{"on": false}')
         assert await driver.read() == {"on": False}
-        assert await driver.command(DeviceCommand(command="set", argument=True)) == {"on": True}
+        assert await driver.command(DeviceCommand(Action("set", True))) == {"on": True}
         assert await driver.read() == {"on": True}
         with pytest.raises(DeviceFailedError, match="use set"):
-            await driver.command(DeviceCommand(command="dance"))
+            await driver.command(DeviceCommand(Action("dance")))
         await driver.close()
 
     asyncio.run(scene())

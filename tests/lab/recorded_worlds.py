@@ -113,10 +113,11 @@ class WorldRecorder:
     def _read_on(self, at_ms: float) -> None:
         world = self._world
         for acted in world.devices.log[self._acts :]:
+            command = acted.command
             shifted = msgspec.structs.replace(
                 acted,
                 at_ms=_stamp_us(acted.at_ms) / 1000,
-                sent_ms=_stamp_us(acted.sent_ms) / 1000,
+                command=msgspec.structs.replace(command, sent_ms=_stamp_us(command.sent_ms) / 1000),
                 began_ms=_stamp_us(acted.began_ms) / 1000,
             )
             self._write(at_ms, "devices", DeviceActed(shifted))

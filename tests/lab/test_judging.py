@@ -145,7 +145,8 @@ def test_an_act_without_a_lock_is_found(changed: Sound) -> None:
         first, last = acts[0].what, acts[-1]
         assert isinstance(first, DeviceActed) and isinstance(last.what, DeviceActed)
         late = last.what.acted
-        forged = msgspec.structs.replace(first.acted, at_ms=late.at_ms, sent_ms=late.sent_ms)
+        command = msgspec.structs.replace(first.acted.command, sent_ms=late.command.sent_ms)
+        forged = msgspec.structs.replace(first.acted, at_ms=late.at_ms, command=command)
         return [*lines, Line(last.at_us, last.who, DeviceActed(forged))]
 
     rewrite(changed[0] / "devices.rec", forge)

@@ -9,8 +9,10 @@ from comesh.experiments.trials import EPOCH_S, SIMULATED, run
 
 
 @cache
-def simulated(shape: str, routines: int, mode: str = "mesh", preset: str = "default") -> Table:
-    """Two epochs of a mesh, with two leaders killed at the end; less of a hub."""
+def simulated(
+    shape: str, routines: int, mode: str = "mesh", preset: str = "default", epochs: int = 2
+) -> Table:
+    """Some epochs of a mesh, with two leaders killed at the end; less of a hub."""
     mesh = mode == "mesh"
     case = {
         "where": SIMULATED,
@@ -20,7 +22,7 @@ def simulated(shape: str, routines: int, mode: str = "mesh", preset: str = "defa
         "routines": routines,
         "seed": 3,
         "epoch_s": EPOCH_S,
-        "seconds": 120.0 if mesh else 15.0,
+        "seconds": float(epochs * EPOCH_S) if mesh else 15.0,
         "kills": 2 if mesh else 0,
     }
     return table_of([Outcome(code="", parameters=case, rows=run(case))])

@@ -22,9 +22,9 @@ def value(table: Table, measure: str, column: str = "value") -> float:
 
 @pytest.mark.parametrize("shape", ["grid", "line"])
 def test_p14_the_mean_node_has_less_than_a_fifth_of_a_hub_and_the_busiest_a_third(shape: str) -> None:
-    """The bars; here over two epochs, and with ten routines."""
+    """The bars; here over four epochs, and with ten routines: over fewer, one node may have all the work."""
     hub = value(simulated(shape, 10, "central"), WORK, "most")
-    mesh = simulated(shape, 10)
+    mesh = simulated(shape, 10, epochs=4)
     assert 5 < hub / value(mesh, WORK) < NODES
     assert hub / value(mesh, WORK, "most") > 3
 

@@ -46,7 +46,7 @@ def told(at_ms: float, run: RunId, what: str, detail: str = "") -> Moment:
 
 
 def run_in(run: RunId, stage: Stage) -> RunRecord:
-    return RunRecord(run, stage, 1, 0.0, "", Strategy.SEQUENTIAL, ())
+    return RunRecord(run, stage, 1, 0.0, "", Strategy.SEQUENTIAL, (), {})
 
 
 def held(device: str, run: RunId) -> DeviceRecord:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 from comesh.core.group.config import UNBOUND_STORE, Config
 from comesh.core.records import (
-    Call,
     DeviceRecord,
     DocumentRecord,
     Entry,
@@ -156,20 +155,16 @@ def _waiter(waiter: Waiter, runs: RunNames) -> str:
 
 
 def _calls(old: DeviceRecord, new: DeviceRecord, runs: RunNames) -> Iterator[str]:
-    before = {(call.run, call.attempt, call.step): call for call in old.calls}
+    before = {call.origin: call for call in old.calls}
     for call in new.calls:
-        was = before.get((call.run, call.attempt, call.step))
+        was = before.get(call.origin)
         if was is None:
-            yield f"{new.device} is to {_command(call)} for {runs(call.run)} step {call.step}"
+            yield f"{new.device} is to {call.action} for {runs(call.origin.run)} step {call.origin.step}"
         if call.outcome is not None and (was is None or was.outcome is not call.outcome):
             detail = f" ({call.detail})" if call.detail else ""
-            yield f"{new.device} step {call.step} {call.outcome}{detail}"
+            yield f"{new.device} step {call.origin.step} {call.outcome}{detail}"
         elif call.landed and was is not None and not was.landed:
-            yield f"{new.device} step {call.step} cannot land any more"
-
-
-def _command(call: Call) -> str:
-    return call.command if call.argument is None else f"{call.command} {call.argument}"
+            yield f"{new.device} step {call.origin.step} cannot land any more"
 
 
 def stage_words(stage: Stage | None) -> str:

@@ -124,9 +124,9 @@ def _of_locks(body: Work, runs: RunNames) -> str:
         case Fenced():
             return f"{try_words(runs(body.run), body.attempt)}: {_fenced(body)}"
         case Command():
-            argument = "" if body.argument is None else f" {body.argument}"
-            asked = f"{body.device} {body.command}{argument}"
-            return f"{try_words(runs(body.run), body.attempt)} step {body.step}: {asked}"
+            origin = body.origin
+            asked = f"{body.device} {body.action}"
+            return f"{try_words(runs(origin.run), origin.attempt)} step {origin.step}: {asked}"
         case CommandState():
             run = try_words(runs(body.run), body.attempt)
             return f"{run} {body.device} {_step_state(body.state)}"

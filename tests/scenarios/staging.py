@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 from telling import Telling
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.effects import CommandDevice, Committed, Effect, Observe, Send
 from comesh.core.events import MessageReceived
 from comesh.core.group.succession import clock_epoch
@@ -27,7 +28,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import AnyEvent
 from comesh.core.plan import Cluster, Place, PlannedRoutine, SelectionSettings
-from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram, StepProgram
+from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram
 from comesh.core.records import Record
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Strategy
@@ -176,13 +177,9 @@ def lights(
     door."""
     takes_ms = FADE_MS if fades else 20.0
     steps = tuple(
-        StepProgram(
-            device=DeviceId(device),
-            command="fade" if fades else "set",
-            argument=True,
-            takes_ms=takes_ms,
-            timeout_ms=takes_ms + 1000.0,
-            expects={"on": True},
+        RoutineStep(
+            DeviceId(device),
+            Action("fade" if fades else "set", True, takes_ms + 1000.0, expects={"on": True}),
         )
         for device in devices
     )
@@ -449,7 +446,7 @@ class Stage:
             seats = " ".join(self.program.plan.genesis[cluster.group])
             rows.append((str(cluster.group), f"{seats}; looks after {', '.join(cluster.devices)}"))
         for routine in self.program.routines.values():
-            steps = ", ".join(f"{one.device} {one.command} {one.argument}" for one in routine.steps)
+            steps = ", ".join(f"{one.device} {one.action}" for one in routine.steps)
             rows.append((str(routine.id), f"{routine.strategy}: {steps}; anchored in kitchen"))
         for domain, nodes in sorted(self.topology.power_domains.items()):
             rows.append((domain, f"power domain of {' '.join(nodes)}"))

@@ -162,9 +162,9 @@ class Telling:
             case Observe():
                 self._observation(machine, effect.observation)
             case CommandDevice():
-                argument = "" if effect.argument is None else f" {effect.argument}"
-                of = f"{self.runs(effect.run)} step {effect.step}"
-                self.line(f"{machine} => {effect.device}  {effect.command}{argument} ({of})")
+                assert effect.origin is not None
+                of = f"{self.runs(effect.origin.run)} step {effect.origin.step}"
+                self.line(f"{machine} => {effect.device}  {effect.action} ({of})")
             case Stop():
                 self.line(f"{machine} stops itself: {effect.reason}")
             case _:
@@ -292,6 +292,7 @@ class Telling:
     def acted(self, act: Acted) -> None:
         self.end_line()
         done = f"refuses: {act.refused}" if act.refused is not None else "acts"
-        argument = "" if act.argument is None else f" {act.argument}"
-        of = f"{self.runs(act.run)} step {act.step}, sent by {act.by}"
-        self._write(f"{act.device} {done}: {act.command}{argument} ({of})", act.at_ms)
+        command = act.command
+        assert command.origin is not None
+        of = f"{self.runs(command.origin.run)} step {command.origin.step}, sent by {command.by}"
+        self._write(f"{act.device} {done}: {command.action} ({of})", act.at_ms)

@@ -9,6 +9,7 @@ import pytest
 from staging import HALL, HOP_MS, KITCHEN, NODES, commands, lights
 from staging import Stage as Mesh
 
+from comesh.core.actions import Action, Origin
 from comesh.core.effects import Answered, Observation, RunTraced
 from comesh.core.group.finder import Sent
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
@@ -91,7 +92,7 @@ class Orders:
 
 
 def set_on(device: DeviceId, on: bool = True) -> SetDevice:
-    return SetDevice(device, "set", on, 3000.0, True, {"on": on})
+    return SetDevice(device, Action("set", on, 3000.0, expects={"on": on}))
 
 
 def leader_of(mesh: Orders, group: GroupId) -> str:
@@ -157,7 +158,7 @@ def test_a_command_that_went_to_the_wrong_node_is_not_sent_on_after_the_pause() 
     assert isinstance(run, RunRecord)
     assert run.stage is Stage.EXECUTING
     fence = groups.serving(KITCHEN).fence
-    command = Command(run.run, run.attempt, 0, fence, LAMP, "fade", True, 4000.0, True, None)
+    command = Command(Origin(run.run, run.attempt), LAMP, Action("fade", True, 4000.0), fence)
     again = [Sent(0.0, Letter(HALL, KITCHEN, fence, 1, command), 0)]
     step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
     groups.post_office._send_again(again, step)
@@ -318,7 +319,7 @@ def test_another_order_with_the_same_request_is_refused() -> None:
 
 def test_one_command_by_hand_at_a_time() -> None:
     mesh = Orders(lights("evening", "lamp"))
-    slow = SetDevice(LAMP, "fade", True, 4000.0, True, {"on": True})
+    slow = SetDevice(LAMP, Action("fade", True, 4000.0, expects={"on": True}))
     mesh.order(HALL, slow)
     mesh.stage.run(0.5)
     assert "by hand already" in mesh.ordered(HALL, set_on(LAMP)).why_not
@@ -327,7 +328,7 @@ def test_one_command_by_hand_at_a_time() -> None:
 
 def test_a_command_by_hand_survives_its_leader() -> None:
     mesh = Orders(lights("evening", "lamp"))
-    mesh.order(HALL, SetDevice(LAMP, "fade", True, 4000.0, True, {"on": True}))
+    mesh.order(HALL, SetDevice(LAMP, Action("fade", True, 4000.0, expects={"on": True})))
     mesh.stage.run(0.5)
     mesh.stage.crash(leader_of(mesh, HALL))
     mesh.stage.run(20)
@@ -339,7 +340,7 @@ def test_a_command_by_hand_survives_its_leader() -> None:
 @pytest.mark.parametrize("timeout_ms", [0.0, 60_000.0])
 def test_a_command_by_hand_must_not_take_for_ever(timeout_ms: float) -> None:
     mesh = Orders(lights("evening", "lamp"))
-    why_not = mesh.ordered(HALL, SetDevice(LAMP, "set", True, timeout_ms, True, None)).why_not
+    why_not = mesh.ordered(HALL, SetDevice(LAMP, Action("set", True, timeout_ms))).why_not
     assert why_not == "a command by hand to lamp may take 5 s at most"
     mesh.end()
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from toys import Scripted, silent
 
+from comesh.core.actions import Action
 from comesh.core.effects import Effect, ReadDevice, SetTimer
 from comesh.core.events import DeviceAnswered, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId
@@ -15,7 +16,8 @@ from comesh.deployment.load import load
 from comesh.deployment.model import Deployment
 from comesh.deployment.planning import plan_of
 from comesh.deployment.values import Kind, ValueType
-from comesh.drivers.virtual.devices import Request, VirtualDevices
+from comesh.drivers.interface import DeviceCommand
+from comesh.drivers.virtual.devices import VirtualDevices
 from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.topology import topology_of_plan
 from comesh.sim.world import World
@@ -93,10 +95,11 @@ def test_every_command_does_what_the_document_says(file: Path) -> None:
     for device_id, device in deployment.devices.items():
         for name, command in device.commands.items():
             argument = None if command.argument is None else some_value(command.argument)
-            request = Request(device_id, 1, name, argument)
-            assert devices.begin(request) == (devices.spec(device_id).latency_ms + command.takes_ms, None)
+            asked = DeviceCommand(Action(name, argument))
+            answers_ms = devices.spec(device_id).latency_ms + command.takes_ms
+            assert devices.begin(device_id, asked) == (answers_ms, None)
             before = devices.readings(device_id, 0.0)
-            reply = devices.act(request, NOBODY, 0.0)
+            reply = devices.act(device_id, 1, asked, 0.0)
             assert reply is not None
             assert reply.error is None
             sets = {command.sets: argument} if isinstance(command.sets, str) else command.sets or {}

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from toys import Toys, line, ticking
 
+from comesh.core.actions import Action
 from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
 from comesh.core.events import (
     DeviceAnswered,
@@ -240,7 +241,10 @@ def test_device_faults() -> None:
 
 def test_commands_land_late() -> None:
     """Two commands: the first, sent while the device is late, lands after the second and is not answered."""
-    plan = {100.0: CommandDevice(D0, 1, "on", timeout_ms=500.0), 1100.0: CommandDevice(D0, 2, "off")}
+    plan = {
+        100.0: CommandDevice(D0, 1, Action("on", timeout_ms=500.0)),
+        1100.0: CommandDevice(D0, 2, Action("off")),
+    }
 
     def script(event: AnyEvent, now_ms: float) -> list[Effect]:
         if isinstance(event, Started):
@@ -250,7 +254,10 @@ def test_commands_land_late() -> None:
     toys = Toys(line(1, devices=1), {"n0": script})
     inject(toys.world, Schedule((DeviceLate(at_ms=50.0, device=D0, by_ms=30_000.0, for_ms=1000.0),)))
     toys.world.run_until(60_000.0)
-    acted = [(round(act.at_ms), act.call, act.sent_ms, round(act.began_ms)) for act in toys.world.devices.log]
+    acted = [
+        (round(act.at_ms), act.call, act.command.sent_ms, round(act.began_ms))
+        for act in toys.world.devices.log
+    ]
     assert acted == [(1135, 2, 1100.0, 1110), (30_135, 1, 100.0, 30_110)]
     answers = [
         (round(at_ms), event.call, event.error)

@@ -4,13 +4,15 @@ import msgspec
 import pytest
 from toys import Scripted, line
 
+from comesh.core.actions import Action, Origin
 from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
 from comesh.core.events import DeviceAnswered, Started, Timer, TimerFired
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.node import AnyEvent
 from comesh.core.stamps import Ballot, RunId, Stamp
 from comesh.core.values import Value
-from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec, Reply, Request, VirtualDevices
+from comesh.drivers.interface import DeviceCommand
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec, Reply, VirtualDevices
 from comesh.drivers.virtual.sources import Constant, RandomWalk, Script, Source, SquareWave
 from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
 from comesh.sim.device_radio import REQUEST_LIVES_MS
@@ -120,11 +122,11 @@ def test_a_read_takes_the_way_there_the_latency_and_the_way_back() -> None:
 
 def test_commands_set_readings_take_time_and_are_logged() -> None:
     plan: list[tuple[float, Effect]] = [
-        (0.0, CommandDevice(D0, 1, "dim", 3)),
+        (0.0, CommandDevice(D0, 1, Action("dim", 3))),
         (200.0, ReadDevice(D0, 2)),
-        (300.0, CommandDevice(D0, 3, "wake")),
-        (400.0, CommandDevice(D0, 4, "sleep")),
-        (500.0, CommandDevice(D0, 5, "blink", timeout_ms=4000.0)),
+        (300.0, CommandDevice(D0, 3, Action("wake"))),
+        (400.0, CommandDevice(D0, 4, Action("sleep"))),
+        (500.0, CommandDevice(D0, 5, Action("blink", timeout_ms=4000.0))),
     ]
     world, asking = world_of(plan, {D0: LAMP})
     world.run_until(59.0)
@@ -135,7 +137,10 @@ def test_commands_set_readings_take_time_and_are_logged() -> None:
     answers = [(event.call, event.readings) for _, event in asking.answers]
     assert answers == [(1, dimmed), (2, dimmed), (3, woken), (4, asleep), (5, asleep)]
     assert asking.answers[-1][0] == pytest.approx(3520.0, abs=0.2), "longer than the driver's timeout"
-    acted = [(act.command, act.argument, act.readings, act.refused) for act in world.devices.log]
+    acted = [
+        (act.command.action.command, act.command.action.argument, act.readings, act.refused)
+        for act in world.devices.log
+    ]
     assert acted == [
         ("dim", 3, dimmed, None),
         ("wake", None, woken, None),
@@ -143,26 +148,26 @@ def test_commands_set_readings_take_time_and_are_logged() -> None:
         ("blink", None, asleep, None),
     ]
     assert world.devices.log[0].at_ms == pytest.approx(60.0, abs=0.1)
-    assert {act.by for act in world.devices.log} == {"n0"}
+    assert {act.command.by for act in world.devices.log} == {"n0"}
 
 
 @pytest.mark.parametrize(
     ("command", "why"), [("explode", "no command 'explode'"), ("dim", "'dim' needs an argument")]
 )
 def test_what_a_device_cannot_do_it_refuses(command: str, why: str) -> None:
-    world, asking = world_of([(0.0, CommandDevice(D0, 1, command))], {D0: LAMP})
+    world, asking = world_of([(0.0, CommandDevice(D0, 1, Action(command)))], {D0: LAMP})
     world.run_until(500.0)
     assert [event for _, event in asking.answers] == [DeviceAnswered(device=D0, call=1, error=why)]
     (acted,) = world.devices.log
-    assert (acted.command, acted.refused) == (command, why)
+    assert (acted.command.action.command, acted.refused) == (command, why)
     assert acted.readings == {"on": False, "level": 40, "scene": "day"}, "nothing changed"
 
 
 def test_a_device_of_which_nothing_is_said_is_a_switch() -> None:
     plan: list[tuple[float, Effect]] = [
-        (0.0, CommandDevice(D0, 1, "on")),
-        (200.0, CommandDevice(D0, 2, "off")),
-        (400.0, CommandDevice(D0, 3, "set", True)),
+        (0.0, CommandDevice(D0, 1, Action("on"))),
+        (200.0, CommandDevice(D0, 2, Action("off"))),
+        (400.0, CommandDevice(D0, 3, Action("set", True))),
     ]
     world, asking = world_of(plan)
     world.run_until(1000.0)
@@ -255,7 +260,7 @@ def test_a_command_toggles_what_is_so() -> None:
         sources={"on": Script(((0.0, False), (100.0, True)))}, commands={"toggle": CommandSpec(toggles="on")}
     )
     devices = VirtualDevices({D0: 0}, {D0: spec}, 1)
-    shown = [devices.act(Request(D0, call, "toggle"), NodeId("n0"), 150.0 + call) for call in range(3)]
+    shown = [devices.act(D0, call, DeviceCommand(Action("toggle")), 150.0 + call) for call in range(3)]
     assert [reply.readings["on"] for reply in shown if reply is not None] == [False, True, False]
     with pytest.raises(ValueError, match="command toggle sets on, which is no reading"):
         DeviceSpec(commands={"toggle": CommandSpec(toggles="on")})
@@ -265,21 +270,25 @@ def stamp(n: int) -> Stamp:
     return Stamp(1, Ballot(0, 0), n)
 
 
+def origin(grant: Stamp | None) -> Origin:
+    return Origin(RunId(RoutineId("dusk"), 1, stamp(3)), grant=grant)
+
+
 def test_a_command_says_for_which_run_it_is_and_the_log_keeps_it() -> None:
     run = RunId(RoutineId("dusk"), 1, stamp(3))
-    command = CommandDevice(D1, 1, "dim", 5, run=run, attempt=2, step=4, grant=stamp(9))
+    command = CommandDevice(D1, 1, Action("dim", 5), Origin(run, 2, 4, stamp(9)))
     world, asking = world_of([(100.0, command)], {D1: LAMP})
     world.run_until(1000.0)
     (acted,) = world.devices.log
-    assert (acted.run, acted.attempt, acted.step, acted.grant) == (run, 2, 4, stamp(9))
-    assert (acted.sent_ms, round(acted.began_ms), round(acted.at_ms)) == (100.0, 120, 170)
+    assert acted.command.origin == Origin(run, 2, 4, stamp(9))
+    assert (acted.command.sent_ms, round(acted.began_ms), round(acted.at_ms)) == (100.0, 120, 170)
     assert [event.error for _, event in asking.answers] == [None]
 
 
 def test_a_command_is_not_sent_after_its_time_by_the_clock_of_its_node() -> None:
     plan: list[tuple[float, Effect]] = [
-        (100.0, CommandDevice(D0, 1, "dim", 1, until_ms=100.0)),
-        (200.0, CommandDevice(D0, 2, "dim", 2, until_ms=199.9)),
+        (100.0, CommandDevice(D0, 1, Action("dim", 1), until_ms=100.0)),
+        (200.0, CommandDevice(D0, 2, Action("dim", 2), until_ms=199.9)),
     ]
     world, asking = world_of(plan, {D0: LAMP})
     world.machines[NodeId("n0")].clock.skew(0.0, 1e6)
@@ -291,7 +300,7 @@ def test_a_command_is_not_sent_after_its_time_by_the_clock_of_its_node() -> None
 
 
 def test_a_slow_step_makes_a_command_late() -> None:
-    world, asking = world_of([(100.0, CommandDevice(D0, 1, "dim", 1, until_ms=120.0))], {D0: LAMP})
+    world, asking = world_of([(100.0, CommandDevice(D0, 1, Action("dim", 1), until_ms=120.0))], {D0: LAMP})
     world.run_until(50.0)
     world.machines[NodeId("n0")].step_ms = 30.0
     world.run_until(1000.0)
@@ -300,7 +309,9 @@ def test_a_slow_step_makes_a_command_late() -> None:
 
 @pytest.mark.parametrize("timeout_ms", [300.0, 5000.0])
 def test_a_command_has_its_own_timeout(timeout_ms: float) -> None:
-    world, asking = world_of([(0.0, CommandDevice(D0, 1, "blink", timeout_ms=timeout_ms))], {D0: LAMP})
+    world, asking = world_of(
+        [(0.0, CommandDevice(D0, 1, Action("blink", timeout_ms=timeout_ms)))], {D0: LAMP}
+    )
     world.run_until(10_000.0)
     (answer,) = asking.answers
     assert (round(answer[0]), answer[1].error) == (
@@ -314,7 +325,8 @@ def test_a_device_that_fences_refuses_older_grants(fences: bool) -> None:
     spec = msgspec.structs.replace(LAMP, fences=fences)
     grants = [stamp(2), stamp(1), None, stamp(2), Stamp(2, Ballot(0, 0), 1), stamp(9)]
     plan: list[tuple[float, Effect]] = [
-        (100.0 * call, CommandDevice(D0, call, "dim", call, grant=grant)) for call, grant in enumerate(grants)
+        (100.0 * call, CommandDevice(D0, call, Action("dim", call), origin(grant)))
+        for call, grant in enumerate(grants)
     ]
     world, asking = world_of(plan, {D0: spec})
     world.run_until(2000.0)
@@ -339,7 +351,7 @@ def test_a_command_that_comes_again_under_its_grant_is_done_once(fences: bool, a
         fences=fences,
     )
     plan: list[tuple[float, Effect]] = [
-        (call * after_ms, CommandDevice(D0, call, "flip", grant=stamp(2))) for call in (1, 2)
+        (call * after_ms, CommandDevice(D0, call, Action("flip"), origin(stamp(2)))) for call in (1, 2)
     ]
     world, asking = world_of(plan, {D0: spec})
     world.run_until(2000.0)
@@ -349,11 +361,13 @@ def test_a_command_that_comes_again_under_its_grant_is_done_once(fences: bool, a
 
 
 def test_a_request_that_is_held_up_for_long_is_lost() -> None:
-    plan: list[tuple[float, Effect]] = [(10.0 * call, CommandDevice(D0, call, "on")) for call in range(200)]
+    plan: list[tuple[float, Effect]] = [
+        (10.0 * call, CommandDevice(D0, call, Action("on"))) for call in range(200)
+    ]
     world, asking = world_of(plan, radio=RadioSettings(reorder=1.0, reorder_ms=30_000.0, duplicate=0.3))
     world.run_until(60_000.0)
     assert len(asking.answers) == 200
-    assert all(acted.began_ms - acted.sent_ms <= REQUEST_LIVES_MS for acted in world.devices.log)
+    assert all(acted.began_ms - acted.command.sent_ms <= REQUEST_LIVES_MS for acted in world.devices.log)
     assert 5 < len(world.devices.log) < 40
     assert len({acted.call for acted in world.devices.log}) == len(world.devices.log), "each at most once"
     total = world.traffic.total()

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId
 from comesh.core.plan import Locality, SelectionSettings
 from comesh.core.program import Predicate, ProtocolSettings, ReadingName
 from comesh.core.strategies import Strategy
 from comesh.core.values import Value
-from comesh.drivers.virtual.devices import Request, VirtualDevices
+from comesh.drivers.interface import DeviceCommand
+from comesh.drivers.virtual.devices import VirtualDevices
 from comesh.drivers.virtual.sources import SquareWave
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.topology import Shape, make_topology
@@ -68,9 +69,10 @@ def test_every_routine_has_a_group_and_commands_that_its_devices_know(make: Call
         assert routine.steps
         assert len({step.device for step in routine.steps}) == len(routine.steps)
         for step in routine.steps:
-            command = workload.devices[step.device].commands[step.command]
-            assert command.takes_ms == step.takes_ms < step.timeout_ms
-            assert step.idempotent == (step.command != "toggle") == (step.expects is not None)
+            action = step.action
+            command = workload.devices[step.device].commands[action.command]
+            assert command.takes_ms < action.timeout_ms
+            assert action.idempotent == (action.command != "toggle") == (action.expects is not None)
 
 
 def test_what_a_command_expects_is_what_the_device_shows() -> None:
@@ -78,15 +80,14 @@ def test_what_a_command_expects_is_what_the_device_shows() -> None:
     devices = virtual(workload)
     for routine in workload.program.routines.values():
         for call, step in enumerate(routine.steps):
-            request = Request(step.device, call, step.command, step.argument)
-            answer = devices.act(request, NodeId("n00"), 1000.0)
+            answer = devices.act(step.device, call, DeviceCommand(step.action), 1000.0)
             assert answer is not None
             fit = workload.program.devices[step.device].fit
             assert fit is not None
             shown = fit(answer.readings)
             assert shown == answer.readings, "a healthy device answers within its types"
-            assert step.expects is not None
-            assert {name: shown[name] for name in step.expects} == step.expects
+            assert step.action.expects is not None
+            assert {name: shown[name] for name in step.action.expects} == step.action.expects
             assert fit({**answer.readings, "on": "yes"}).keys() == shown.keys() - {"on"}
 
 
@@ -102,7 +103,7 @@ def test_routines_touch_five_devices_on_average() -> None:
     drawn = Counter(step.device for routine in routines for step in routine.steps)
     assert set(drawn) == set(MESH.devices), "uniformly: none of 60 is missed in 1,600 draws"
     assert max(drawn.values()) < 3 * min(drawn.values())
-    kinds = Counter(step.command for routine in routines for step in routine.steps)
+    kinds = Counter(step.action.command for routine in routines for step in routine.steps)
     assert 0.15 < kinds["toggle"] / kinds.total() < 0.25
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from comesh.cli.demo_mesh import DemoMesh
 from comesh.cli.terminal import number
 from comesh.core.draws import Draws
-from comesh.core.ids import NodeId, RoutineId
+from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.program import RoutineProgram
 
 START_S: Final = 60.0
@@ -133,12 +133,18 @@ def _rivals(mesh: DemoMesh, draws: Draws) -> tuple[RoutineId, RoutineId, str] | 
 
 def _short(mesh: DemoMesh) -> list[RoutineProgram]:
     routines = mesh.program.routines.values()
-    return [one for one in routines if 0 < sum(step.takes_ms for step in one.steps) <= LONGEST_ASKED_MS]
+    return [one for one in routines if 0 < _lasts_ms(mesh, one) <= LONGEST_ASKED_MS]
+
+
+def _lasts_ms(mesh: DemoMesh, routine: RoutineProgram) -> int:
+    devices = mesh.deployment.devices
+    steps = mesh.deployment.routines[routine.id].do
+    return sum(step.lasts_ms(devices[DeviceId(step.device)].commands[step.command]) for step in steps)
 
 
 def _leader_dies(mesh: DemoMesh, draws: Draws) -> Iterator[Chapter]:
     """In the middle of a run; the run goes on."""
-    lasting = [one for one in _short(mesh) if sum(step.takes_ms for step in one.steps) >= 3000.0]
+    lasting = [one for one in _short(mesh) if _lasts_ms(mesh, one) >= 3000]
     choice = lasting or _short(mesh)
     if not choice:
         return

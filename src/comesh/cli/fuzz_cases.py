@@ -75,7 +75,7 @@ def _routine(routine: RoutineProgram) -> str:
         case _:
             trigger = "by hand"
     steps = ", ".join(
-        f"{'with ' if step.together else ''}{step.device} {step.command}"
+        f"{'with ' if step.together else ''}{step.device} {step.action.command}"
         f"{' (best effort)' if step.best_effort else ''}"
         for step in routine.steps
     )

@@ -145,9 +145,8 @@ def _recorder(record: Path | None) -> Recorder | None:
 def _line(entry: Acted | Pressed) -> str:
     if isinstance(entry, Pressed):
         return f"{entry.device}: event {entry.values}" + (" dropped" if entry.dropped else "")
-    argument = "" if entry.argument is None else f" {entry.argument}"
     outcome = f"refused: {entry.refused}" if entry.refused else f"now {entry.readings}"
-    return f"{entry.device}: {entry.command}{argument} by {entry.by}, {outcome}"
+    return f"{entry.device}: {entry.command.action} by {entry.command.by}, {outcome}"
 
 
 def _now_ms() -> float:

@@ -6,14 +6,14 @@ persisted before it is sent.
 
 import msgspec
 
+from comesh.core.actions import Action, Origin
 from comesh.core.events import Timer
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId
 from comesh.core.journal import JournalRecord
 from comesh.core.messages import Message
 from comesh.core.records import Entry, Record
-from comesh.core.stamps import Ballot, Era, RunId, Stamp
-from comesh.core.values import Value
+from comesh.core.stamps import Ballot, Era, RunId
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -57,22 +57,16 @@ class ReadDevice(Effect, frozen=True):
 
 
 class CommandDevice(Effect, frozen=True):
-    """Have a device act; answered like a read, but not waited for longer than timeout_ms.
+    """Have a device act; answered like a read, but not waited for longer than the action's timeout.
 
-    It must not be sent after until_ms by this node's clock: the lease has ended then. A device that can
-    fence by itself refuses what comes with a lower grant than it has seen.
+    It must not be sent after until_ms by this node's clock: the lease has ended then.
     """
 
     device: DeviceId
     call: int
-    command: str
-    argument: Value | None = None
-    timeout_ms: float = 2000.0
+    action: Action
+    origin: Origin | None = None
     until_ms: float = float("inf")
-    run: RunId | None = None
-    attempt: int = 0
-    step: int = 0
-    grant: Stamp | None = None
 
 
 class Subscribe(Effect, frozen=True):

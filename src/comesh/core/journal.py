@@ -182,7 +182,7 @@ def outlives_power(record: Record) -> bool:
     which everything before it is there; a deployment version, which is told to all; a command that must not
     be done twice, before it leaves."""
     if isinstance(record, DeviceRecord):
-        return any(call.outcome is None and not call.idempotent for call in record.calls)
+        return any(call.outcome is None and not call.action.idempotent for call in record.calls)
     return isinstance(record, HandoffRecord | DocumentRecord)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from comesh.core.actions import RoutineStep
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership.roster import Roster
 from comesh.core.plan import Plan
@@ -92,20 +93,6 @@ class DeviceProgram(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command by hand may take."""
 
 
-class StepProgram(msgspec.Struct, frozen=True, kw_only=True):
-    device: DeviceId
-    command: str
-    argument: Value | None = None
-    takes_ms: float = 0.0
-    timeout_ms: float = 5000.0
-    """How long the command may take, its duration included."""
-    best_effort: bool = False
-    idempotent: bool = True
-    expects: dict[str, Value] | None = None
-    together: bool = False
-    """At once with the command before it, and with what that is at once with."""
-
-
 class RoutineProgram(msgspec.Struct, frozen=True, kw_only=True):
     id: RoutineId
     birth: int = 1
@@ -117,7 +104,7 @@ class RoutineProgram(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Instants | None = None
     cooldown_ms: float = 0.0
     strategy: StrategyName = Strategy.SEQUENTIAL
-    steps: tuple[StepProgram, ...] = ()
+    steps: tuple[RoutineStep, ...] = ()
 
     @property
     def commands(self) -> frozenset[DeviceId]:
@@ -252,7 +239,7 @@ def _longest(routines: Mapping[RoutineId, RoutineProgram]) -> dict[DeviceId, flo
     longest_ms: dict[DeviceId, float] = {}
     for routine in routines.values():
         for step in routine.steps:
-            longest_ms[step.device] = max(longest_ms.get(step.device, 0.0), step.timeout_ms)
+            longest_ms[step.device] = max(longest_ms.get(step.device, 0.0), step.action.timeout_ms)
     return longest_ms
 
 

@@ -8,6 +8,7 @@ from enum import IntEnum, StrEnum
 
 import msgspec
 
+from comesh.core.actions import Action, Origin, RoutineStep
 from comesh.core.group.config import Config
 from comesh.core.ids import Counter, DeviceId, GroupId, RoutineId
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId, Stamp
@@ -156,18 +157,10 @@ class Outcome(Word):
 class Call(msgspec.Struct, frozen=True, array_like=True):
     """A command on its way to a device, committed before it leaves, and its outcome until the release."""
 
-    run: RunId
-    attempt: Counter
-    step: Counter
-    command: str
-    argument: Value | None
-    timeout_ms: float
-    """After this long without an answer its outcome is unknown."""
+    origin: Origin
+    action: Action
     flight_ms: float
     """How long after its timeout it may still land."""
-    idempotent: bool
-    expects: dict[str, Value] | None = None
-    """What the device's readings show once it is done; None: it cannot be read back."""
     outcome: Outcome | None = None
     detail: str = ""
     landed: bool = False
@@ -260,22 +253,6 @@ class RoutineRecord(_Record, frozen=True, tag=5):
         return "routine/" + self.routine
 
 
-class RunStep(msgspec.Struct, frozen=True, array_like=True):
-    """A run's own copy of one command: a newer deployment version does not change it."""
-
-    device: DeviceId
-    group: GroupId
-    """That looks after the device."""
-    command: str
-    argument: Value | None = None
-    timeout_ms: float = 5000.0
-    best_effort: bool = False
-    idempotent: bool = True
-    expects: dict[str, Value] | None = None
-    together: bool = False
-    """It does not wait for the command before it."""
-
-
 class Held(msgspec.Struct, frozen=True, array_like=True):
     """A lock that the run's group has committed as held."""
 
@@ -298,7 +275,9 @@ class RunRecord(_Record, frozen=True, tag=6):
     fired_ms: float
     why: str
     strategy: StrategyName
-    steps: tuple[RunStep, ...]
+    steps: tuple[RoutineStep, ...]
+    groups: dict[DeviceId, GroupId]
+    """The devices that it needs, in the order of its steps, and who looks after them."""
     held: tuple[Held, ...] = ()
     """Of this attempt."""
     to_release: tuple[tuple[DeviceId, GroupId, int], ...] = ()

@@ -6,6 +6,7 @@ Every request is repeated until answered, and every one may come twice, late, or
 
 import msgspec
 
+from comesh.core.actions import Action, Origin
 from comesh.core.ids import Counter, DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.records import Held, Outcome, Stage
 from comesh.core.stamps import Era, Fence, RunId, Stamp
@@ -62,16 +63,10 @@ class FenceAsked(_Body, frozen=True, tag=3):
 class Command(_Body, frozen=True, tag=4):
     """Answered by CommandState, at once and when the outcome is known."""
 
-    run: RunId
-    attempt: Counter
-    step: Counter
-    fence: Fence
+    origin: Origin
     device: DeviceId
-    command: str
-    argument: Value | None
-    timeout_ms: float
-    idempotent: bool
-    expects: dict[str, Value] | None
+    action: Action
+    fence: Fence
 
 
 class Watch(_Body, frozen=True, tag=5):
@@ -268,11 +263,7 @@ class SetDevice(_Wish, frozen=True, tag=6):
     """A command by hand: a run of one step, through the lock like any other."""
 
     device: DeviceId
-    command: str
-    argument: Value | None
-    timeout_ms: float
-    idempotent: bool
-    expects: dict[str, Value] | None
+    action: Action
 
 
 class Remember(_Wish, frozen=True, tag=7):

@@ -156,6 +156,10 @@ class Step(DocumentModel):
         default=False, description="At once with the command before it, instead of after that is done."
     )
 
+    def lasts_ms(self, command: Command) -> int:
+        """How long it takes, where this is its command."""
+        return command.takes_ms if self.takes_ms is None else self.takes_ms
+
 
 class Routine(DocumentModel):
     """Commands that run together, holding the locks of all their devices, when something happens."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.plan import Plan
 from comesh.core.program import (
@@ -23,7 +24,6 @@ from comesh.core.program import (
     Program,
     ProtocolSettings,
     RoutineProgram,
-    StepProgram,
 )
 from comesh.core.strategies import strategy_named
 from comesh.core.values import Value
@@ -174,7 +174,7 @@ def _routine(
 
 def step_by_hand(
     deployment: Deployment, device: DeviceId, command: str, argument: Value | None
-) -> StepProgram:
+) -> RoutineStep:
     """A command that a person gives, as the document has it. ValueError: it has none such."""
     known = deployment.devices[device]
     if command not in known.commands:
@@ -190,22 +190,21 @@ def step_by_hand(
     return _step(step, known, deployment.settings.command_timeout_ms)
 
 
-def _step(step: Step, device: Device, command_timeout_ms: int) -> StepProgram:
+def _step(step: Step, device: Device, command_timeout_ms: int) -> RoutineStep:
     command = device.commands[step.command]
-    takes_ms = command.takes_ms if step.takes_ms is None else step.takes_ms
     argument = None if command.argument is None else command.argument.fit(step.argument)
-    return StepProgram(
-        device=DeviceId(step.device),
+    # The document's timeout of a step covers what the step takes; that of the settings comes on top.
+    timeout_ms = step.timeout_ms
+    if timeout_ms is None:
+        timeout_ms = step.lasts_ms(command) + command_timeout_ms
+    action = Action(
         command=step.command,
         argument=argument,
-        takes_ms=float(takes_ms),
-        # The document's timeout of a step covers what the step takes; that of the settings comes on top.
-        timeout_ms=float(takes_ms + command_timeout_ms if step.timeout_ms is None else step.timeout_ms),
-        best_effort=step.best_effort,
-        together=step.together,
+        timeout_ms=float(timeout_ms),
         idempotent=command.idempotent,
         expects=_expects(command, argument, device.readings),
     )
+    return RoutineStep(DeviceId(step.device), action, step.best_effort, step.together)
 
 
 def _expects(

@@ -3,7 +3,7 @@
     driver = make_driver(...)
     await driver.open()
     readings = await driver.read()
-    readings = await driver.command(DeviceCommand(command="set", argument=True))    # those after it
+    readings = await driver.command(DeviceCommand(Action("set", True)))             # those after it
     driver.subscribe(report)          # from now on report(readings, token) whenever the device speaks
     await driver.close()
 
@@ -17,14 +17,15 @@ Rules:
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol, runtime_checkable
+from typing import Annotated, Final, Protocol, runtime_checkable
 
 import msgspec
 
+from comesh.core.actions import Action, Origin
 from comesh.core.ids import NodeId
-from comesh.core.stamps import RunId, Stamp
 from comesh.core.values import Value
 
+NO_NODE: Final = NodeId("")
 READ_TIMEOUT_MS: Final = 2000.0
 """A read that takes longer has no answer."""
 
@@ -49,20 +50,16 @@ class TooLateError(DeviceFailedError):
     """The command was not begun, because it came too late; the same may be asked again."""
 
 
-class DeviceCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a device is to do. run, attempt, step, by, sent_ms: for whom, by which node and when by its clock,
-    in the device's log. grant: a device that can fence refuses what comes under a lower one than it has seen.
-    """
+class DeviceCommand(msgspec.Struct, frozen=True, array_like=True):
+    """An action on its way to a device; the device's log has it whole."""
 
-    command: str
-    argument: Value | None = None
-    timeout_ms: float = 2000.0
-    run: RunId | None = None
-    attempt: int = 0
-    step: int = 0
-    grant: Stamp | None = None
-    by: NodeId | None = None
-    sent_ms: float | None = None
+    action: Action
+    origin: Origin | None = None
+    """The step of a run that wants it. Its grant fences: a device that can refuses what comes under a lower
+    one than it has seen."""
+    by: NodeId = NO_NODE
+    """The node that sent it, and when by its clock."""
+    sent_ms: Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)] = 0.0
 
 
 class Driver(Protocol):
@@ -103,10 +100,15 @@ class PromptDriver(Protocol):
 class CallingDriver(Protocol):
     """A driver that calls back when it knows, so that no task waits for it."""
 
-    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
-        """A command, or a read; it ends within timeout_ms, whatever happens. False: nothing was done, and
-        `read` or `command` is the way."""
+    def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
+        """A command, or a read; it ends within `timeout_of` it, whatever happens. False: nothing was done,
+        and `read` or `command` is the way."""
         ...
+
+
+def timeout_of(asked: DeviceCommand | None) -> float:
+    """How long a command, or a read, is waited for, in milliseconds."""
+    return READ_TIMEOUT_MS if asked is None else asked.action.timeout_ms
 
 
 def no_answer(device: str, timeout_ms: float) -> NoAnswerError:

@@ -8,7 +8,7 @@ A technology without a row is a DriverMissingError; `missing_drivers` lists them
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId
 from comesh.deployment.model import Deployment, Device
 from comesh.drivers.interface import DeviceFailedError, Driver
 from comesh.drivers.virtual.hosted import VirtualDriver
@@ -26,7 +26,6 @@ class DriverMissingError(DeviceFailedError):
 class Surroundings:
     """What drivers share in one process."""
 
-    own: NodeId
     now_ms: Callable[[], float]
     links: Links
     record: Record | None = None
@@ -77,11 +76,10 @@ def _virtual(device_id: DeviceId, device: Device, surroundings: Surroundings) ->
     at = outside_address(device, surroundings.devices_at)
     if at is not None:
         link = surroundings.links.get(at)
-        return RemoteVirtualDriver(device_id, link, own=surroundings.own, now_ms=surroundings.now_ms)
+        return RemoteVirtualDriver(device_id, link, now_ms=surroundings.now_ms)
     return VirtualDriver(
         device_id,
         spec_of(device_id, device, seed=surroundings.seed, still=surroundings.still),
-        own=surroundings.own,
         seed=surroundings.seed,
         now_ms=surroundings.now_ms,
         record=surroundings.record,

@@ -250,10 +250,11 @@ class Judging:
 
     def _since_first(self, acted: Acted) -> Acted:
         """To the microsecond, as commits are: what was sent right after one was not sent before it."""
+        command = acted.command
         return msgspec.structs.replace(
             acted,
             at_ms=self._ms(round(acted.at_ms * 1000)),
-            sent_ms=self._ms(round(acted.sent_ms * 1000)),
+            command=msgspec.structs.replace(command, sent_ms=self._ms(round(command.sent_ms * 1000))),
             began_ms=self._ms(round(acted.began_ms * 1000)),
         )
 

@@ -91,7 +91,7 @@ class Operations:
         group = self._group_of("device", device)
         deployment = self._assembly.deployment
         step = step_by_hand(deployment, device, command, argument_of(deployment, device, command, argument))
-        wish = SetDevice(device, command, step.argument, step.timeout_ms, step.idempotent, step.expects)
+        wish = SetDevice(device, step.action)
         return await self.order(group, wish, request, by)
 
     async def _unlock(self, device: DeviceId, run: object, request: str, by: str) -> Done:

@@ -19,6 +19,7 @@ from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
 from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
+from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual.devices import Reply, Request, VirtualDevices
 from comesh.sim.device_radio import DeviceRadio
 from comesh.sim.engine import Engine, Priority
@@ -34,11 +35,20 @@ SOME_CALL: Final = 1 << 31
 _ARRIVAL: Final = int(Priority.ARRIVAL)
 _TIMER: Final = int(Priority.TIMER)
 _encode = msgspec.msgpack.Encoder().encode
+_OF_NO_RUN: Final = (None, 0, 0, None)
+"""As long as an origin."""
 
 
 def read_bytes(device: DeviceId) -> int:
     """What a read of the device is on the air."""
-    return len(_encode(Request(device, SOME_CALL)))
+    return len(_encode((device, SOME_CALL, None, None, *_OF_NO_RUN)))
+
+
+def command_bytes(effect: CommandDevice) -> int:
+    """What a command is on the air: what to do and for whom, but not how long its leader waits for it."""
+    origin = _OF_NO_RUN if effect.origin is None else msgspec.structs.astuple(effect.origin)
+    action = effect.action
+    return len(_encode((effect.device, effect.call, action.command, action.argument, *origin)))
 
 
 class _Call:
@@ -52,19 +62,15 @@ class _Call:
         "process",
         "refused",
         "request",
-        "sent_ms",
         "timed_out",
     )
 
-    def __init__(
-        self, process: Process, request: Request, parcel: Parcel, sent_ms: float, due_ms: float
-    ) -> None:
+    def __init__(self, process: Process, request: Request, parcel: Parcel, due_ms: float) -> None:
         self.process = process
         self.request = request
         self.parcel = parcel
-        self.sent_ms = sent_ms
         self.due_ms = due_ms
-        self.began_ms = sent_ms
+        self.began_ms = 0.0
         self.late = False
         self.refused: str | None = None
         self.timed_out = False
@@ -124,7 +130,7 @@ class DeviceCalls:
             size_bytes = self._read_bytes[device] = read_bytes(device)
         now_ms = self._engine.now_ms
         parcel = Parcel(self._read_kind, process.machine.station, station, size_bytes)
-        call = _Call(process, Request(device, effect.call), parcel, now_ms, now_ms + DRIVER_TIMEOUT_MS)
+        call = _Call(process, Request(device, effect.call), parcel, now_ms + DRIVER_TIMEOUT_MS)
         after_ms = self._air.cross(parcel)
         if after_ms is None:
             self._no_answer(call)
@@ -143,20 +149,11 @@ class DeviceCalls:
     # Commands
 
     def _command(self, process: Process, effect: CommandDevice, station: int) -> None:
-        device = effect.device
-        request = Request(
-            device,
-            effect.call,
-            effect.command,
-            effect.argument,
-            effect.run,
-            effect.attempt,
-            effect.step,
-            effect.grant,
-        )
-        now_ms = self._engine.now_ms
-        parcel = Parcel(self._command_kind, process.machine.station, station, len(_encode(request)))
-        call = _Call(process, request, parcel, now_ms, now_ms + effect.timeout_ms)
+        device, now_ms = effect.device, self._engine.now_ms
+        command = DeviceCommand(effect.action, effect.origin, process.machine.node_id, now_ms)
+        request = Request(device, effect.call, command)
+        parcel = Parcel(self._command_kind, process.machine.station, station, command_bytes(effect))
+        call = _Call(process, request, parcel, now_ms + effect.action.timeout_ms)
         after_ms = self._air.cross(parcel)
         if after_ms is None:
             self._no_answer(call)
@@ -168,7 +165,9 @@ class DeviceCalls:
         self._due(call, now_ms + after_ms + late_ms, self._at_device)
 
     def _at_device(self, call: _Call) -> None:
-        begun = self._devices.begin(call.request) if self._air.arrived(call.parcel) else None
+        begun = None
+        if call.request.command is not None and self._air.arrived(call.parcel):
+            begun = self._devices.begin(call.request.device, call.request.command)
         if begun is None:
             self._no_answer(call)
             return
@@ -177,14 +176,14 @@ class DeviceCalls:
         self._due(call, call.began_ms + takes_ms, self._act)
 
     def _act(self, call: _Call) -> None:
-        reply = None
-        if self._radio.up[call.parcel.destination]:
+        reply, request = None, call.request
+        if request.command is not None and self._radio.up[call.parcel.destination]:
             reply = self._devices.act(
-                call.request,
-                call.process.machine.node_id,
+                request.device,
+                request.call,
+                request.command,
                 self._engine.now_ms,
                 refused=call.refused,
-                sent_ms=call.sent_ms,
                 began_ms=call.began_ms,
             )
         if reply is None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
+from comesh.core.actions import Action
 from comesh.core.events import ApplyAsked, FireAsked, OrderAsked
 from comesh.core.group.groups import Groups
 from comesh.core.group.replica import Replica
@@ -443,9 +444,9 @@ def _of_device(operation: Operation, device: DeviceId) -> Wish:
             return BreakLock(device)
         case _:
             if operation.pick % 3 == 0:
-                return SetDevice(device, "toggle", None, HAND_MS, False, None)
+                return SetDevice(device, Action("toggle", timeout_ms=HAND_MS, idempotent=False))
             on = bool(operation.pick % 2)
-            return SetDevice(device, "set", on, HAND_MS, True, {"on": on})
+            return SetDevice(device, Action("set", on, HAND_MS, expects={"on": on}))
 
 
 def run_seed(seed: int) -> Verdict:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
@@ -23,7 +24,6 @@ from comesh.core.program import (
     Program,
     ProtocolSettings,
     RoutineProgram,
-    StepProgram,
 )
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Batch, LockOrder, Strategy
@@ -220,23 +220,21 @@ def _wave(period_ms: float, until_ms: float) -> Script:
     return Script(tuple((number * half_ms, number % 2 == 1) for number in range(changes)))
 
 
-def _step(device: DeviceId, specs: dict[DeviceId, DeviceSpec], draws: Draws) -> StepProgram:
+def _step(device: DeviceId, specs: dict[DeviceId, DeviceSpec], draws: Draws) -> RoutineStep:
     command = draws.choice(["set", "set", "toggle", "blink"])
     argument: Value | None = draws.chance(0.5) if command == "set" else None
     takes_ms = specs[device].commands[command].takes_ms
-    return StepProgram(
-        device=device,
+    action = Action(
         command=command,
         argument=argument,
-        takes_ms=takes_ms,
         timeout_ms=takes_ms + 1500.0,
-        best_effort=draws.chance(0.3),
         idempotent=command == "set",
         expects=None if argument is None else {"on": argument},
     )
+    return RoutineStep(device, action, best_effort=draws.chance(0.3))
 
 
-def _together(steps: tuple[StepProgram, ...], draws: Draws) -> tuple[StepProgram, ...]:
+def _together(steps: tuple[RoutineStep, ...], draws: Draws) -> tuple[RoutineStep, ...]:
     """In some routines, some commands do not wait for the one before."""
     if not draws.chance(0.3):
         return steps

@@ -14,10 +14,11 @@ from typing import Final
 
 import msgspec
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.plan import PlannedRoutine, SelectionSettings
-from comesh.core.program import DeviceProgram, Fit, Program, ProtocolSettings, RoutineProgram, StepProgram
+from comesh.core.program import DeviceProgram, Fit, Program, ProtocolSettings, RoutineProgram
 from comesh.core.selection.planning import make_plan
 from comesh.core.strategies import Strategy, StrategyName
 from comesh.core.streams import stream
@@ -201,18 +202,17 @@ def _fit(readings: Iterable[str]) -> Fit:
     return fit
 
 
-def _step(device: DeviceId, draws: Draws, *, toggles: float) -> StepProgram:
+def _step(device: DeviceId, draws: Draws, *, toggles: float) -> RoutineStep:
     """A command to a device: `toggle` that often, otherwise `set`."""
     argument = None if draws.chance(toggles) else draws.chance(0.5)
-    return StepProgram(
-        device=device,
+    action = Action(
         command="toggle" if argument is None else "set",
         argument=argument,
-        takes_ms=QUICK_MS,
         timeout_ms=QUICK_MS + COMMAND_TIMEOUT_MS,
         idempotent=argument is not None,
         expects=None if argument is None else {"on": argument},
     )
+    return RoutineStep(device, action)
 
 
 def _touches(routine: RoutineProgram) -> tuple[DeviceId, ...]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from comesh.core.actions import Action, Origin, RoutineStep
 from comesh.core.devices import Devices
 from comesh.core.draws import Draws
 from comesh.core.effects import CancelTimer, CommandDevice, Effect, Observe, ReadDevice, SetTimer
@@ -24,7 +25,6 @@ from comesh.core.program import (
     ProtocolSettings,
     ReadingName,
     RoutineProgram,
-    StepProgram,
 )
 from comesh.core.records import DeviceRecord, GroupRecord, Record, device_key
 from comesh.core.selection import make_plan
@@ -107,8 +107,8 @@ def make_program(devices: tuple[DeviceId, ...] = (BUTTON, FAN, LAMP, SENSOR), **
     )
 
 
-def _steps(devices: tuple[DeviceId, ...], *wanted: DeviceId) -> tuple[StepProgram, ...]:
-    return tuple(StepProgram(device=device, command="on") for device in wanted if device in devices)
+def _steps(devices: tuple[DeviceId, ...], *wanted: DeviceId) -> tuple[RoutineStep, ...]:
+    return tuple(RoutineStep(device, Action("on")) for device in wanted if device in devices)
 
 
 def run_of(routine: RoutineId, n: int = 1) -> RunId:
@@ -312,7 +312,8 @@ class Bench:
         idempotent: bool = True,
         expects: dict[str, Value] | None = None,
     ) -> None:
-        self.say(Command(run, attempt, step, fence, LAMP, "on", None, TIMEOUT_MS, idempotent, expects))
+        action = Action("on", None, TIMEOUT_MS, idempotent, expects)
+        self.say(Command(Origin(run, attempt, step), LAMP, action, fence))
 
     def fence(self, run: RunId, fence: Fence, attempt: int = 1) -> None:
         self.say(FenceAsked(run, attempt, fence, (LAMP,)))

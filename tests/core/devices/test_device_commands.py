@@ -14,6 +14,7 @@ from device_bench import (
 )
 from msgspec.structs import replace
 
+from comesh.core.actions import Origin
 from comesh.core.devices.calls import TOO_LATE
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.records import Outcome
@@ -53,9 +54,10 @@ def test_a_command_leaves_after_commit_with_lease_and_grant() -> None:
     command = bench.sent_command()
     hold = bench.record(LAMP).hold
     assert hold is not None
-    assert command.grant is not None and command.grant > hold.stamp
+    assert command.origin is not None and command.origin.grant is not None
+    assert command.origin.grant > hold.stamp
     assert command.until_ms == bench.now_ms + 500
-    assert (command.run, command.attempt, command.step, command.command) == (A, 1, 0, "on")
+    assert (replace(command.origin, grant=None), command.action.command) == (Origin(A, 1, 0), "on")
     bench.answer(command.call, LAMP, {"on": True})
     assert outcomes(bench) == [Outcome.DONE]
     assert bench.record(LAMP).calls[0].landed

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 from device_bench import FENCE, FLIGHT_MS, LAMP, R1, R2, R3, TIMEOUT_MS, Bench, run_of
 
+from comesh.core.actions import Action, Origin
 from comesh.core.draws import Draws
 from comesh.core.effects import CommandDevice
 from comesh.core.records import Outcome
@@ -68,7 +69,9 @@ class Run:
             request = LockRequest(self.run, self.attempt, (LAMP,), self.fired_ms, self.strategy, FENCE)
             self.race.to_devices(request)
         else:
-            command = Command(self.run, self.attempt, 0, FENCE, LAMP, "on", None, TIMEOUT_MS, True, None)
+            command = Command(
+                Origin(self.run, self.attempt), LAMP, Action("on", timeout_ms=TIMEOUT_MS), FENCE
+            )
             self.race.to_devices(command)
 
     def give_back(self, *, over: bool) -> None:
@@ -131,8 +134,10 @@ class Race:
 
     def _act(self, command: CommandDevice) -> None:
         self.acted += 1
-        others = [run for run in self.runs if run.granted is not None and run.run != command.run]
-        assert not others, f"{command.run} acts while {others[0].run} holds"
+        assert command.origin is not None
+        acting = command.origin.run
+        others = [run for run in self.runs if run.granted is not None and run.run != acting]
+        assert not others, f"{acting} acts while {others[0].run} holds"
         if self.peaceful or self.draws.chance(0.7):
             self._at(20.0, lambda: self.bench.answer(command.call, LAMP, {"on": True}))
 

@@ -6,6 +6,7 @@ Group c1 is the one on the bench. It has the devices a1 and a2; c2 has b1 and b2
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.draws import Draws
 from comesh.core.effects import CancelTimer, Observe, RunTraced, SetTimer
 from comesh.core.events import Timer
@@ -21,7 +22,6 @@ from comesh.core.program import (
     ProtocolSettings,
     ReadingName,
     RoutineProgram,
-    StepProgram,
 )
 from comesh.core.records import Entry, GroupRecord, Outcome, Record, RoutineRecord, RunRecord, Stage
 from comesh.core.routines import Routines
@@ -76,10 +76,8 @@ def is_true(device: str, reading: str = "on") -> Predicate:
     return Clause([(device, reading)], truth)
 
 
-def command(device: str, *, best_effort: bool = False, together: bool = False) -> StepProgram:
-    return StepProgram(
-        device=DeviceId(device), command="set", argument=True, best_effort=best_effort, together=together
-    )
+def command(device: str, *, best_effort: bool = False, together: bool = False) -> RoutineStep:
+    return RoutineStep(DeviceId(device), Action("set", True), best_effort, together)
 
 
 def routine(

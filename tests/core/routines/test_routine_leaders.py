@@ -3,7 +3,7 @@
 from routine_bench import Bench, command, is_true, program, routine
 
 from comesh.core.ids import DeviceId, RoutineId
-from comesh.core.records import Outcome, RunStep, Stage
+from comesh.core.records import Outcome, RoutineStep, Stage
 from comesh.core.stamps import Ballot, Era, Fence
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import (
@@ -44,7 +44,7 @@ def fences(bench: Bench) -> list[tuple[str, tuple[str, ...], Fence]]:
 
 
 def commanded(bench: Bench) -> list[tuple[str, int]]:
-    return [(body.device, body.step) for _, body in bench.take(Command)]
+    return [(body.device, body.origin.step) for _, body in bench.take(Command)]
 
 
 def given_back(bench: Bench) -> list[tuple[str, int, tuple[str, ...]]]:
@@ -296,7 +296,7 @@ def test_a_run_keeps_its_commands_under_a_newer_version() -> None:
     bench = executing()
     bench.new_leader(made=program(routine("a1"), version=2))
     assert [step.device for step in bench.run().steps] == ["b1", "d1"]
-    assert isinstance(bench.run().steps[0], RunStep)
+    assert isinstance(bench.run().steps[0], RoutineStep)
     bench.fenced("b1")
     bench.fenced("d1")
     assert commanded(bench) == [("b1", 0)]

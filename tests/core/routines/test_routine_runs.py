@@ -49,7 +49,7 @@ def given_back(bench: Bench) -> list[tuple[str, int, tuple[str, ...]]]:
 
 
 def commanded(bench: Bench) -> list[tuple[str, int]]:
-    return [(body.device, body.step) for _, body in bench.take(Command)]
+    return [(body.device, body.origin.step) for _, body in bench.take(Command)]
 
 
 def executing(*devices: str, made: RoutineProgram | None = None) -> Bench:
@@ -495,7 +495,7 @@ def test_commands_go_one_at_a_time_and_are_repeated() -> None:
     bench = fired("b1", "b2")
     bench.grant("b1", "b2")
     ((to, body),) = bench.take(Command)
-    assert to == "c2" and body.fence == bench.serving.fence and (body.device, body.step) == ("b1", 0)
+    assert to == "c2" and body.fence == bench.serving.fence and (body.device, body.origin.step) == ("b1", 0)
     bench.outcome(0, None)
     bench.wait(1200)
     assert commanded(bench) == [("b1", 0)]
@@ -654,7 +654,7 @@ def test_a_run_within_one_cluster_costs_two_commits() -> None:
             case Release():
                 return [Released(body.run, body.attempt, body.devices)]
             case Command():
-                return [CommandState(body.run, body.attempt, body.device, body.fence, StepState(0, None, ""))]
+                return [CommandState(body.origin.run, 1, body.device, body.fence, StepState(0, None, ""))]
             case _:
                 return []
 

@@ -92,9 +92,11 @@ class Town:
             return  # What was committed when power was lost is not known here any more.
         record = group.records["device/" + effect.device]
         assert isinstance(record, DeviceRecord)
-        left = any(call.run == effect.run and not call.landed for call in record.calls)
+        assert effect.origin is not None
+        acting = effect.origin.run
+        left = any(call.origin.run == acting and not call.landed for call in record.calls)
         holder = None if record.hold is None else record.hold.run
-        assert holder == effect.run or (holder is None and left), "no stray command"
+        assert holder == acting or (holder is None and left), "no stray command"
 
     def check(self) -> None:
         """Safety, over the committed states."""

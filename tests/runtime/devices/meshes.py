@@ -55,7 +55,7 @@ class Mesh:
         answered: list[Any] = []
         pairs = [(one, home) for one in self.nodes for home in self.nodes if one != home]
         for one, home in pairs:
-            self.nodes[one]._relay.ask(home, LAMP, None, 20_000.0, lambda *told: answered.append(told))
+            self.nodes[one]._relay.ask(home, LAMP, None, lambda *told: answered.append(told))
         await until(lambda: len(answered) == len(pairs))
         self.frames.clear()
 

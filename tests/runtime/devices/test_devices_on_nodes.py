@@ -1,15 +1,17 @@
 """`Devices`: what the core wants of devices is done where they are, and answered in the core's words."""
 
 import asyncio
+import math
 
 import pytest
 from device_texts import BELL, BUTTON, DOOR, HEATER, HOUSE, LAMP, house, until
 from meshes import Mesh, mesh
 
+from comesh.core.actions import Action, Origin
 from comesh.core.devices.calls import NO_ANSWER, TOO_LATE
 from comesh.core.effects import AcknowledgeEvent, CommandDevice, ReadDevice, Subscribe
-from comesh.core.ids import DeviceId, NodeId
-from comesh.core.stamps import OPENING, Stamp
+from comesh.core.ids import DeviceId, NodeId, RoutineId
+from comesh.core.stamps import OPENING, RunId, Stamp
 from comesh.drivers.interface import DeviceCommand, Ended, Readings, Report
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.runtime.devices import devices as devices_module
@@ -24,8 +26,19 @@ def stamp(n: int) -> Stamp:
     return Stamp(1, OPENING, n)
 
 
-def setting(call: int, value: bool, **more: object) -> CommandDevice:
-    return CommandDevice(LAMP, call, "set", value, **more)  # fields of it
+def origin(grant: int, attempt: int = 0, step: int = 0) -> Origin:
+    return Origin(RunId(RoutineId("dusk"), 1, stamp(1)), attempt, step, stamp(grant))
+
+
+def setting(
+    call: int,
+    value: bool,
+    *,
+    of: Origin | None = None,
+    timeout_ms: float = 2000.0,
+    until_ms: float = math.inf,
+) -> CommandDevice:
+    return CommandDevice(LAMP, call, Action("set", value, timeout_ms), of, until_ms)
 
 
 # -- where devices are -----------------------------------------------------------------------------------
@@ -53,13 +66,13 @@ def test_reads_and_commands_work_from_every_node(node: NodeId) -> None:
             devices.perform(ReadDevice(LAMP, 1))
             assert not joined.answers[node], "answers come later"
             assert (await joined.answer(node, 1)).readings == {"on": False}
-            devices.perform(setting(2, True, grant=stamp(2)))
+            devices.perform(setting(2, True, of=origin(2)))
             assert (await joined.answer(node, 2)).readings == {"on": True}
-            devices.perform(CommandDevice(LAMP, 3, "slowly", False, grant=stamp(3)))
+            devices.perform(CommandDevice(LAMP, 3, Action("slowly", False), origin(3)))
             assert (await joined.answer(node, 3)).readings == {"on": False}
-            devices.perform(setting(4, True, grant=stamp(1)))
+            devices.perform(setting(4, True, of=origin(1)))
             assert "fenced" in str((await joined.answer(node, 4)).error)
-            devices.perform(CommandDevice(LAMP, 5, "dance"))
+            devices.perform(CommandDevice(LAMP, 5, Action("dance")))
             assert "no command" in str((await joined.answer(node, 5)).error)
 
     asyncio.run(scene())
@@ -68,10 +81,10 @@ def test_reads_and_commands_work_from_every_node(node: NodeId) -> None:
 def test_a_fence_holds_across_the_nodes_that_command() -> None:
     async def scene() -> None:
         async with mesh() as joined:
-            joined.nodes[N3].perform(setting(1, True, grant=stamp(9)))
+            joined.nodes[N3].perform(setting(1, True, of=origin(9)))
             await joined.answer(N3, 1)
-            joined.nodes[N1].perform(setting(2, False, grant=stamp(8)))
-            joined.nodes[N2].perform(setting(3, False, grant=stamp(8)))
+            joined.nodes[N1].perform(setting(2, False, of=origin(8)))
+            joined.nodes[N2].perform(setting(3, False, of=origin(8)))
             assert "fenced" in str((await joined.answer(N1, 2)).error)
             assert "fenced" in str((await joined.answer(N2, 3)).error)
 
@@ -115,7 +128,7 @@ def test_a_frame_that_comes_twice_is_done_once() -> None:
         async with mesh() as joined:
             joined.arrives = lambda *_: 2
             for call in (1, 2, 3):
-                joined.nodes[N2].perform(CommandDevice(LAMP, call, "flip"))
+                joined.nodes[N2].perform(CommandDevice(LAMP, call, Action("flip")))
                 answer = await joined.answer(N2, call)
                 assert answer.readings == {"on": call % 2 == 1}
             counters = joined.nodes[N1].counters
@@ -273,7 +286,7 @@ class CallsBack(Odd):
     async def open(self) -> None:
         pass
 
-    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
+    def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
         if asked is not None:
             raise OverflowError("begin")
         self.ended += [ended, ended]
@@ -459,14 +472,14 @@ def test_what_cannot_be_read_or_was_not_asked_for_is_dropped() -> None:
     async def scene() -> None:
         async with mesh() as joined:
             devices = joined.nodes[N1]
-            good = encode(DeviceCall(LAMP, "life", 1, 2000.0, 0.0))
+            good = encode(DeviceCall(LAMP, "life", 1))
             for bad in (b"", b"\xd1", b"\xd2" + good[1:], good[:-1], b"\xd1" + b"\xff" * 50, b"\x01abc"):
                 assert not devices.on_frame(N2, bad)
             assert devices.on_frame(N2, encode(DeviceReport(HEATER, "x", 0.0, 1, {"celsius": 99.0})))
             assert devices.on_frame(N3, encode(DeviceReport(HEATER, "x", 0.0, 1, {"celsius": 99.0})))
             await until(lambda: joined.reports[N1])
             assert len(joined.reports[N1]) == 1, "only from the node that has it"
-            assert devices.on_frame(N2, encode(DeviceCall(HEATER, "life", 1, 2000.0, 0.0)))
+            assert devices.on_frame(N2, encode(DeviceCall(HEATER, "life", 1)))
             refusal = decode(joined.frames[-1][2])
             assert "not part of n1" in str(getattr(refusal, "error", None))
 
@@ -526,7 +539,7 @@ def test_what_devices_do_is_told_for_recordings() -> None:
     async def scene() -> None:
         async with mesh(record=told.append) as joined:
             begun_ms = joined.nodes[N1]._now_ms()
-            joined.nodes[N2].perform(setting(1, True, grant=stamp(3), attempt=2, step=1))
+            joined.nodes[N2].perform(setting(1, True, of=origin(3, 2, 1)))
             await joined.answer(N2, 1)
             bell = joined.nodes[N3].virtual(BELL)
             assert bell is not None
@@ -534,14 +547,9 @@ def test_what_devices_do_is_told_for_recordings() -> None:
             acted, pressed = told
             assert isinstance(acted, Acted)
             assert isinstance(pressed, Pressed)
-            assert (acted.by, acted.command, acted.grant, acted.attempt, acted.step) == (
-                N2,
-                "set",
-                stamp(3),
-                2,
-                1,
-            )
-            assert begun_ms <= acted.sent_ms <= acted.began_ms <= acted.at_ms
+            command = acted.command
+            assert (command.by, command.action.command, command.origin) == (N2, "set", origin(3, 2, 1))
+            assert begun_ms <= command.sent_ms <= acted.began_ms <= acted.at_ms
             assert (pressed.token, pressed.values) == (token, {"rung": True})
 
     asyncio.run(scene())

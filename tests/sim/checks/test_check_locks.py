@@ -10,6 +10,7 @@ from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks import Promise
 
 A, B = run_id("a"), run_id("b")
+ONCE = call(A, idempotent=False).action
 SECOND = Ballot(1, 1)
 
 
@@ -131,7 +132,7 @@ def test_an_idempotent_step_may_be_repeated() -> None:
 
 def test_a_step_that_is_not_idempotent_is_done_once() -> None:
     told = sent(idempotent=False)
-    told.log.extend([act("d1", A, 20.0, 50.0), act("d1", A, 60.0, 90.0)])
+    told.log.extend([act("d1", A, 20.0, 50.0, action=ONCE), act("d1", A, 60.0, 90.0, action=ONCE)])
     assert told.promises == [Promise.NO_STRAY]
 
 
@@ -177,9 +178,9 @@ def test_a_lost_lock_is_not_held_when_the_next_command_is_sent() -> None:
 
 def test_a_group_that_lost_that_a_step_was_done_may_repeat_it() -> None:
     told = sent(idempotent=False)
-    told.log.append(act("d1", A, 20.0, 25.0))
+    told.log.append(act("d1", A, 20.0, 25.0, action=ONCE))
     lose(told, held("d1", A, call(A, idempotent=False)))
-    told.log.append(act("d1", A, 40.0, 50.0))
+    told.log.append(act("d1", A, 40.0, 50.0, action=ONCE))
     assert told.promises == []
 
 

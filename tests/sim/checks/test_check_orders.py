@@ -2,6 +2,7 @@
 
 from told_groups import Told, call, config, ended, gone, held, run, run_id
 
+from comesh.core.actions import Action, Origin
 from comesh.core.effects import Answered
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.journal import DocumentKept
@@ -64,7 +65,7 @@ def test_a_run_that_begins_and_ends_in_the_entry_of_the_pause_came_first() -> No
 
 
 def command(one: RunId, ballot: Ballot = OPENING) -> Letter:
-    body = Command(one, 1, 0, Fence(1, ballot), DeviceId("d9"), "on", None, 1000.0, True, None)
+    body = Command(Origin(one, 1), DeviceId("d9"), Action("on"), Fence(1, ballot))
     return Letter(GroupId("other"), GroupId("g"), Fence(1, ballot), 1, body)
 
 

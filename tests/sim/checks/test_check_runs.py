@@ -1,6 +1,7 @@
 """Safety (promise 1), no loss (promise 4), firing once, and progress (promise 5), from what is committed."""
 
 import pytest
+from msgspec.structs import replace
 from told_groups import Told, config, ended, gone, held, run, run_id
 
 from comesh.core.group.ledger import Ledger
@@ -437,9 +438,7 @@ def test_what_waits_for_nobody_must_start() -> None:
 def optimistic(one: RunId) -> Told:
     told = fired()
     record = run(one, Stage.ACQUIRING_LOCKS)
-    told.commit(
-        1.0, by_hand(one), type(record)(one, record.stage, 1, 0.0, "", Strategy.OPTIMISTIC, record.steps)
-    )
+    told.commit(1.0, by_hand(one), replace(record, strategy=Strategy.OPTIMISTIC))
     return told
 
 

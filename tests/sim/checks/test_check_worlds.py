@@ -113,7 +113,7 @@ def _commands_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def careless(self: calls.Calls, command: Command, letter: Letter, sender: NodeId, step: Step) -> None:
         number = self._serving.next_call()
-        sent = CommandDevice(command.device, number, command.command, command.argument, run=command.run)
+        sent = CommandDevice(command.device, number, command.action, command.origin)
         self._serving.do(sent)
         on_command(self, command, letter, sender, step)
 

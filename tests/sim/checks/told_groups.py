@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from comesh.core.actions import Action, Origin, RoutineStep
 from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.group.config import Config, Seat
 from comesh.core.group.ledger import Ledger
@@ -18,11 +19,11 @@ from comesh.core.records import (
     Record,
     RoutineRecord,
     RunRecord,
-    RunStep,
     Stage,
 )
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era, RunId, Stamp
 from comesh.core.strategies import Strategy
+from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks import Checks, Promise
 
@@ -34,6 +35,9 @@ def config(group: str = "g", number: int = 1, nodes: Sequence[str] = NODES, epoc
     return Config(GroupId(group), number, epoch, seats, 1000, 1)
 
 
+ON = Action("on", timeout_ms=1000.0)
+
+
 def run_id(routine: str, n: int = 1) -> RunId:
     return RunId(RoutineId(routine), 1, Stamp(1, OPENING, n))
 
@@ -41,8 +45,9 @@ def run_id(routine: str, n: int = 1) -> RunId:
 def run(
     one: RunId, stage: Stage, devices: Sequence[str] = ("d1",), attempt: int = 1, group: str = "g"
 ) -> RunRecord:
-    steps = tuple(RunStep(DeviceId(device), GroupId(group), "on", timeout_ms=1000.0) for device in devices)
-    return RunRecord(one, stage, attempt, 0.0, "by hand", Strategy.SEQUENTIAL, steps)
+    steps = tuple(RoutineStep(DeviceId(device), ON) for device in devices)
+    groups = {step.device: GroupId(group) for step in steps}
+    return RunRecord(one, stage, attempt, 0.0, "by hand", Strategy.SEQUENTIAL, steps, groups)
 
 
 def ended(one: RunId, *waiting: RunId, reason: str = "") -> RoutineRecord:
@@ -60,27 +65,22 @@ def held(device: str, by: RunId | None, *calls: Call) -> DeviceRecord:
 
 
 def call(by: RunId, step: int = 0, command: str = "on", *, idempotent: bool = True) -> Call:
-    return Call(by, 1, step, command, None, 1000.0, 2000.0, idempotent)
+    return Call(Origin(by, 1, step), Action(command, None, 1000.0, idempotent), 2000.0)
 
 
 def act(
-    device: str, by: RunId | None, sent_ms: float, at_ms: float, *, step: int = 0, refused: str | None = None
+    device: str,
+    by: RunId | None,
+    sent_ms: float,
+    at_ms: float,
+    *,
+    step: int = 0,
+    action: Action = ON,
+    refused: str | None = None,
 ) -> Acted:
-    return Acted(
-        at_ms=at_ms,
-        device=DeviceId(device),
-        by=NodeId("n1"),
-        call=1,
-        command="on",
-        argument=None,
-        readings={},
-        refused=refused,
-        run=by,
-        attempt=1,
-        step=step,
-        sent_ms=sent_ms,
-        began_ms=sent_ms,
-    )
+    origin = None if by is None else Origin(by, 1, step)
+    command = DeviceCommand(action, origin, NodeId("n1"), sent_ms)
+    return Acted(at_ms, DeviceId(device), 1, command, {}, refused, sent_ms)
 
 
 class Told:

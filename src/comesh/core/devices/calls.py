@@ -20,6 +20,7 @@ Rules:
 
 from msgspec.structs import replace
 
+from comesh.core.actions import Origin
 from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.locks import Locks
 from comesh.core.effects import CommandDevice, ReadDevice
@@ -50,8 +51,8 @@ READ_BACK_MS = 5000.0
 """How long the answer to a read back is waited for."""
 NEVER_MS = float("inf")
 
-Key = tuple[DeviceId, RunId, int, int]
-"""Device, run, attempt, step."""
+Key = tuple[DeviceId, Origin]
+"""A call of a device, as its record has it: without a grant."""
 
 
 class _Flight:
@@ -95,7 +96,7 @@ class Calls:
         for record in self._cluster.records():
             for call in record.calls:
                 if not call.landed:
-                    flight = self._flights[_key(record.device, call)] = _Flight()
+                    flight = self._flights[record.device, call.origin] = _Flight()
                     flight.inherited = True
                     flight.clear_ms = flight.older_until_ms = step.now_ms + self._landing_ms(call)
             self.look(record.device, step)
@@ -111,11 +112,11 @@ class Calls:
         if record is None or record.hold is None or why_not:
             if not self._serving.has_lease(step.now_ms):
                 return  # perhaps another leads by now, and granted it
-            state = StepState(command.step, Outcome.REFUSED, why_not)
+            state = StepState(command.origin.step, Outcome.REFUSED, why_not)
             self._answer(command, state, letter, sender)
             return
         hold = replace(record.hold, fence=command.fence, home=letter.sender or record.hold.home)
-        known = _find(record, (command.device, command.run, command.attempt, command.step))
+        known = _find(record, command.origin)
         calls = record.calls
         if known is None and self._serving.holds_back:
             return  # the next config takes it: it comes again
@@ -125,34 +126,25 @@ class Calls:
             if call.landed:
                 known = call
             else:
-                key = _key(command.device, call)
+                key = (command.device, call.origin)
                 self._serving.then(lambda step: self._may_leave(key, step))
         if calls is not record.calls or hold != record.hold:
             self._cluster.put(replace(record, hold=hold, calls=calls))
         if known is not None:
-            self._answer(command, StepState(known.step, known.outcome, known.detail), letter, sender)
+            self._answer(command, _state(known), letter, sender)
 
     def _call(self, command: Command) -> Call:
         """Its intent; or, of a device in maintenance, that it was not tried."""
-        order = self._withheld(command.run, command.device)
-        not_tried = None if order is None else Outcome.FAILED
-        return Call(
-            run=command.run,
-            attempt=command.attempt,
-            step=command.step,
-            command=command.command,
-            argument=command.argument,
-            timeout_ms=command.timeout_ms,
-            flight_ms=self._cluster.flight_ms(command.device),
-            idempotent=command.idempotent,
-            expects=command.expects,
-            outcome=not_tried,
-            detail="" if order is None else _in_maintenance(order),
-            landed=order is not None,
-        )
+        flight_ms = self._cluster.flight_ms(command.device)
+        order = self._withheld(command.origin.run, command.device)
+        if order is None:
+            return Call(command.origin, command.action, flight_ms)
+        why = _in_maintenance(order)
+        return Call(command.origin, command.action, flight_ms, Outcome.FAILED, why, landed=True)
 
     def _answer(self, command: Command, state: StepState, letter: Letter, sender: NodeId) -> None:
-        body = CommandState(command.run, command.attempt, command.device, command.fence, state)
+        origin = command.origin
+        body = CommandState(origin.run, origin.attempt, command.device, command.fence, state)
         self._serving.answer(letter, sender, body)
 
     def on_fence(self, asked: FenceAsked, letter: Letter, sender: NodeId) -> None:
@@ -160,7 +152,7 @@ class Calls:
         records = [self._cluster.find(device) for device in asked.devices]
         if any(record is not None and not self._cluster.is_settled(record) for record in records):
             return
-        holds = [_hold_of(record, asked.run, asked.attempt) for record in records]
+        holds = [_hold_of(record, asked) for record in records]
         if any(hold is not None and _is_fenced_off(hold, asked.fence) for hold in holds):
             return
         devices: list[FencedDevice] = []
@@ -172,9 +164,9 @@ class Calls:
             if raised != hold:
                 self._cluster.put(replace(record, hold=raised))
             steps = tuple(
-                StepState(call.step, call.outcome, call.detail)
+                _state(call)
                 for call in record.calls
-                if call.run == asked.run and call.attempt == asked.attempt
+                if call.origin.run == asked.run and call.origin.attempt == asked.attempt
             )
             devices.append(FencedDevice(device, hold.stamp, steps))
         body = Fenced(asked.run, asked.attempt, asked.fence, tuple(devices), self._serving.era)
@@ -190,7 +182,7 @@ class Calls:
             self.locks.tell_grants()
 
     def _never_left(self, device: DeviceId, call: Call) -> bool:
-        flight = self._flights.get(_key(device, call))
+        flight = self._flights.get((device, call.origin))
         return flight is None or (flight.left_ms is None and flight.older_until_ms == -NEVER_MS)
 
     def look(self, device: DeviceId, step: Step) -> None:
@@ -202,7 +194,7 @@ class Calls:
             return
         next_ms = NEVER_MS
         for call in record.calls:
-            key = _key(device, call)
+            key = (device, call.origin)
             flight = self._flights.get(key)
             if flight is not None and not call.landed:
                 next_ms = min(next_ms, self._look_at(key, call, flight, step))
@@ -218,17 +210,17 @@ class Calls:
                 return NEVER_MS
             return flight.clear_ms
         if flight.left_ms is not None:
-            if now_ms >= flight.left_ms + call.timeout_ms:
+            if now_ms >= flight.left_ms + call.action.timeout_ms:
                 self._end(key, Outcome.UNKNOWN, NO_ANSWER, landed=False, step=step)
                 return flight.clear_ms
-            return flight.left_ms + call.timeout_ms
+            return flight.left_ms + call.action.timeout_ms
         if flight.inherited:
             return self._look_at_inherited(key, call, flight, step)
         return self._leave(key, call, flight, step)
 
     def _look_at_inherited(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
         now_ms = step.now_ms
-        if now_ms < flight.clear_ms and not (call.idempotent and self._is_held(key)):
+        if now_ms < flight.clear_ms and not (call.action.idempotent and self._is_held(key)):
             return flight.clear_ms
         record = self._cluster.find(key[0])
         if record is not None and not self._cluster.is_settled(record):
@@ -236,7 +228,7 @@ class Calls:
         if not self._is_held(key):
             self._land(key, step)
             return NEVER_MS
-        if call.expects is None:
+        if call.action.expects is None:
             return self._not_shown(key, call, flight, step)
         if flight.read_until_ms is None:
             flight.read_until_ms = now_ms + READ_BACK_MS
@@ -247,7 +239,7 @@ class Calls:
 
     def _not_shown(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
         """The device does not show it, and it can be told again or nothing of it can land any more."""
-        if call.idempotent:
+        if call.action.idempotent:
             flight.inherited = False
             flight.read_until_ms = None
             self._forget_numbers(flight)
@@ -257,14 +249,14 @@ class Calls:
 
     def _leave(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
         record = self._cluster.find(key[0])
-        hold = _hold_of(record, call.run, call.attempt)
+        hold = _hold_of(record, call.origin)
         if record is None or hold is None:
             if step.now_ms < flight.older_until_ms:
                 return flight.older_until_ms
             self._land(key, step)
             return NEVER_MS
         serving = self._serving
-        order = self._withheld(call.run, key[0])
+        order = self._withheld(call.origin.run, key[0])
         if order is not None:
             return self._withhold(key, flight, order, step)
         if not serving.has_lease(step.now_ms):
@@ -279,17 +271,12 @@ class Calls:
             CommandDevice(
                 device=key[0],
                 call=self._number(key, flight),
-                command=call.command,
-                argument=call.argument,
-                timeout_ms=call.timeout_ms,
+                action=call.action,
+                origin=replace(call.origin, grant=serving.stamp()),
                 until_ms=serving.lease_until_ms,
-                run=call.run,
-                attempt=call.attempt,
-                step=call.step,
-                grant=serving.stamp(),
             )
         )
-        return step.now_ms + call.timeout_ms
+        return step.now_ms + call.action.timeout_ms
 
     def _withheld(self, run: RunId, device: DeviceId) -> Standing | None:
         return None if is_by_hand(run) else maintained(self._serving, device)
@@ -327,11 +314,11 @@ class Calls:
             return
         older = step.now_ms < flight.older_until_ms
         if flight.read_until_ms is not None:
-            if event.error is None and _shows(readings, call.expects):
+            if event.error is None and _shows(readings, call.action.expects):
                 self._end(key, Outcome.DONE, "read back", landed=not older, step=step)
             else:
                 flight.read_until_ms = step.now_ms
-        elif event.error == TOO_LATE and step.now_ms < flight.first_left_ms + call.timeout_ms:
+        elif event.error == TOO_LATE and step.now_ms < flight.first_left_ms + call.action.timeout_ms:
             flight.left_ms = None
             flight.clear_ms = max(step.now_ms, flight.older_until_ms)
         elif event.error == NO_ANSWER:
@@ -357,7 +344,7 @@ class Calls:
         call = self._find_open(key)
         if record is None or call is None:
             return
-        hold = _hold_of(record, call.run, call.attempt)
+        hold = _hold_of(record, call.origin)
         if hold is not None and call.outcome is None:
             ended = replace(call, outcome=outcome, detail=detail)
             self._cluster.put(_with(record, call, ended))
@@ -369,8 +356,8 @@ class Calls:
         home: GroupId | None = self._cluster.home(hold)
         fence: Fence = hold.fence or self._serving.fence
         if home is not None:
-            state = StepState(call.step, call.outcome, call.detail)
-            self._serving.mail(home, CommandState(call.run, call.attempt, key[0], fence, state))
+            origin = call.origin
+            self._serving.mail(home, CommandState(origin.run, origin.attempt, key[0], fence, _state(call)))
 
     def _land(self, key: Key, step: Step) -> None:
         """Nothing of it can happen any more: the holder keeps its outcome, of others nothing is kept."""
@@ -394,21 +381,22 @@ class Calls:
     def _landing_ms(self, call: Call) -> float:
         """How long after it left something of it may happen, by a clock that may be fast, where the one that
         its timeout was counted by may have been slow."""
-        return (call.timeout_ms + call.flight_ms) * (1.0 + 2 * self._serving.settings.drift)
+        return (call.action.timeout_ms + call.flight_ms) * (1.0 + 2 * self._serving.settings.drift)
 
     def _find_open(self, key: Key) -> Call | None:
         record = self._cluster.find(key[0])
-        call = None if record is None else _find(record, key)
+        call = None if record is None else _find(record, key[1])
         return None if call is None or call.landed else call
 
     def _is_held(self, key: Key) -> bool:
-        return _hold_of(self._cluster.find(key[0]), key[1], key[2]) is not None
+        return _hold_of(self._cluster.find(key[0]), key[1]) is not None
 
 
 def _passed(call: Call, command: Command) -> Call:
     """An earlier step of the same attempt, as one that nobody waits for any more."""
-    same = (call.run, call.attempt) == (command.run, command.attempt)
-    if not same or call.step >= command.step or call.outcome is not None:
+    was, now = call.origin, command.origin
+    same = (was.run, was.attempt) == (now.run, now.attempt)
+    if not same or was.step >= now.step or call.outcome is not None:
         return call
     return replace(call, outcome=Outcome.UNKNOWN, detail="the run went on")
 
@@ -417,13 +405,13 @@ def _in_maintenance(order: Standing) -> str:
     return f"in maintenance by {order.by}"
 
 
-def _key(device: DeviceId, call: Call) -> Key:
-    return (device, call.run, call.attempt, call.step)
+def _state(call: Call) -> StepState:
+    return StepState(call.origin.step, call.outcome, call.detail)
 
 
-def _find(record: DeviceRecord, key: Key) -> Call | None:
+def _find(record: DeviceRecord, origin: Origin) -> Call | None:
     for call in record.calls:
-        if _key(record.device, call) == key:
+        if call.origin == origin:
             return call
     return None
 
@@ -433,15 +421,16 @@ def _with(record: DeviceRecord, old: Call, new: Call | None) -> DeviceRecord:
     return replace(record, calls=tuple(call for call in calls if call is not None))
 
 
-def _hold_of(record: DeviceRecord | None, run: RunId, attempt: int) -> Hold | None:
+def _hold_of(record: DeviceRecord | None, wanted: Origin | FenceAsked) -> Hold | None:
+    """The lock, if this attempt of this run has it."""
     hold = None if record is None else record.hold
-    return hold if hold is not None and hold.run == run and hold.attempt == attempt else None
+    return hold if hold is not None and hold.run == wanted.run and hold.attempt == wanted.attempt else None
 
 
 def _why_refused(record: DeviceRecord | None, command: Command) -> str:
     if record is None:
         return "unknown device"
-    hold = _hold_of(record, command.run, command.attempt)
+    hold = _hold_of(record, command.origin)
     if hold is None:
         return "the run does not hold the lock"
     if _is_fenced_off(hold, command.fence):

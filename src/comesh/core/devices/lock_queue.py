@@ -19,6 +19,7 @@ from collections.abc import Container
 
 from msgspec.structs import replace
 
+from comesh.core.actions import Origin
 from comesh.core.ids import RoutineId
 from comesh.core.records import Call, DeviceRecord, Hold, ReleaseMark, Waiter
 from comesh.core.stamps import Fence, RunId, Stamp
@@ -96,12 +97,12 @@ def released(
     if hold is not None and _is_of(hold, run, attempt):
         hold = None
     queue = tuple(one for one in record.queue if not _is_of(one, run, attempt))
-    calls = tuple(call for call in record.calls if not _is_of(call, run, attempt) or call in left)
+    calls = tuple(call for call in record.calls if not _is_of(call.origin, run, attempt) or call in left)
     result = replace(record, hold=hold, queue=queue, calls=calls)
     return result if marks(record, run, attempt) else _marked(result, run, attempt, known)
 
 
-def _is_of(one: Hold | Waiter | Call, run: RunId, attempt: int) -> bool:
+def _is_of(one: Hold | Waiter | Origin, run: RunId, attempt: int) -> bool:
     """Of this run, and not of a later attempt of it."""
     return one.run == run and one.attempt <= attempt
 

@@ -169,7 +169,7 @@ class Locks:
         left = tuple(
             call
             for call in record.calls
-            if call.run == run and not call.landed and not self._never_left(device, call)
+            if call.origin.run == run and not call.landed and not self._never_left(device, call)
         )
         after = released(record, run, attempt, left, self._serving.program.routines)
         if after != record:

@@ -143,7 +143,7 @@ class Reconciliation:
                 record,
                 hold=hold,
                 queue=tuple(one for one in record.queue if one.run != run or one.attempt > attempt),
-                calls=tuple(call for call in record.calls if call.run == run or not call.landed),
+                calls=tuple(call for call in record.calls if call.origin.run == run or not call.landed),
                 settled=self._serving.era,
             )
         )

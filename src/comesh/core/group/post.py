@@ -117,8 +117,8 @@ class Post:
         serving = None if letter.sender is None else self._groups.serving(letter.sender)
         if serving is None or not isinstance(letter.body, Command):
             return True
-        run = serving.get(run_key(letter.body.run.routine), RunRecord)
-        return run is not None and run.run == letter.body.run and run.stage is Stage.EXECUTING
+        run = serving.get(run_key(letter.body.origin.run.routine), RunRecord)
+        return run is not None and run.run == letter.body.origin.run and run.stage is Stage.EXECUTING
 
     def _on_not_leader(self, answer: NotLeader, step: Step) -> None:
         group = answer.group

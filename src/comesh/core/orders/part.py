@@ -187,7 +187,7 @@ class Orders:
         if self._devices is None or self._routines is None or not self._devices.has(wish.device):
             return None, f"{self._serving.group} has no device {wish.device}"
         max_ms = longest_command_ms(self._serving.program, wish.device)
-        if not 0 < wish.timeout_ms <= max_ms:
+        if not 0 < wish.action.timeout_ms <= max_ms:
             return None, f"a command by hand to {wish.device} may take {max_ms / 1000:g} s at most"
         return self._routines.command_by_hand(wish, order.by, step)
 
@@ -218,8 +218,8 @@ def _words(order: Order) -> str:
             return f"end maintenance of {device}"
         case BreakLock(device):
             return f"break the lock of {device}"
-        case SetDevice(device, command, argument):
-            return f"set {device}: {command}" + ("" if argument is None else f" {argument}")
+        case SetDevice(device, action):
+            return f"set {device}: {action}"
         case Remember(what):
             return what
         case Reach(version):

@@ -18,7 +18,7 @@ from comesh.core.records import (
     routine_key,
 )
 from comesh.core.routines.ledger import live_run, trace
-from comesh.core.routines.locks import acknowledged, groups_of, manner_of, maybe_asked, went_past
+from comesh.core.routines.locks import acknowledged, manner_of, maybe_asked, went_past
 from comesh.core.routines.runs import Runs, under_way
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
@@ -62,7 +62,7 @@ class Answers:
             return
         if body.attempt > run.attempt:
             self._runs.give_back(
-                run, step, "an outage lost attempts", devices=list(groups_of(run)), beyond=body.attempt
+                run, step, "an outage lost attempts", devices=list(run.groups), beyond=body.attempt
             )
             return
         held = {one.device for one in run.held}
@@ -86,11 +86,11 @@ class Answers:
             self._runs.advance(taken, step)
 
     def _with_grants(self, run: RunRecord, answers: tuple[LockAnswer, ...]) -> RunRecord:
-        groups, held = groups_of(run), {one.device: one for one in run.held}
+        held = {one.device: one for one in run.held}
         eras = self._serving.group_record.eras
         changed = False
         for one in answers:
-            group = groups.get(one.device)
+            group = run.groups.get(one.device)
             if one.granted is None or group is None or one.era < eras.get(group, FIRST_ERA):
                 # Older than the era that this group vouched for: its devices' group has forgotten it.
                 continue

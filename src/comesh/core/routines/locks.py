@@ -34,23 +34,17 @@ Batched = tuple[GroupId, tuple[DeviceId, ...]]
 """Devices of one group that are asked for together."""
 
 
-def groups_of(run: RunRecord) -> dict[DeviceId, GroupId]:
-    """The devices that the run needs, in the order of its steps, and who looks after them."""
-    return {step.device: step.group for step in run.steps}
-
-
 def by_group(run: RunRecord, devices: Iterable[DeviceId]) -> list[Batched]:
     """Devices of the run, sorted, by their groups."""
-    groups = groups_of(run)
     found: dict[GroupId, list[DeviceId]] = {}
-    for group, device in sorted((groups[device], device) for device in devices):
+    for group, device in sorted((run.groups[device], device) for device in devices):
         found.setdefault(group, []).append(device)
     return [(group, tuple(members)) for group, members in found.items()]
 
 
 def holds_all(run: RunRecord) -> bool:
     held = {one.device for one in run.held}
-    return all(step.device in held for step in run.steps)
+    return all(device in held for device in run.groups)
 
 
 def manner_of(run: RunRecord) -> Manner:
@@ -74,11 +68,11 @@ def request_name(run: RunRecord, settings: ProtocolSettings, one: Batched) -> st
 
 def _round(run: RunRecord, rounds: Rounds) -> tuple[int, list[DeviceId]]:
     """The number of the first round of which something is lacking, and what."""
-    lacking = dict.fromkeys(groups_of(run))
+    lacking = dict.fromkeys(run.groups)
     for one in run.held:
         lacking.pop(one.device, None)
     number = -1
-    for number, devices in enumerate(rounds([Wanted(*one) for one in groups_of(run).items()])):
+    for number, devices in enumerate(rounds([Wanted(*one) for one in run.groups.items()])):
         found = [device for device in dict.fromkeys(devices) if device in lacking]
         if found:
             return number, found
@@ -87,7 +81,7 @@ def _round(run: RunRecord, rounds: Rounds) -> tuple[int, list[DeviceId]]:
 
 def _all_lacking(run: RunRecord) -> list[Batched]:
     held = {one.device for one in run.held}
-    return by_group(run, [device for device in groups_of(run) if device not in held])
+    return by_group(run, [device for device in run.groups if device not in held])
 
 
 def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
@@ -128,7 +122,7 @@ def went_past(run: RunRecord, group: GroupId) -> bool:
     by a leader before, that worked by other settings."""
     if manner_of(run).at_devices is not AtDevices.QUEUE:
         return False
-    later = any(other > group for other in groups_of(run).values())
+    later = any(other > group for other in run.groups.values())
     return later and any(other == group for other, _ in _all_lacking(run))
 
 
@@ -145,7 +139,7 @@ def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
     manner = manner_of(run)
     passed_on = manner.at_devices is AtDevices.QUEUE and not _one_by_one(manner, settings)
     if passed_on or not is_known(run.strategy):
-        return list(groups_of(run))
+        return list(run.groups)
     asked = [one.device for one in run.held]
     return asked + [device for _, devices in _lacking(run, settings) for device in devices]
 
@@ -154,10 +148,9 @@ def released(
     run: RunRecord, devices: Iterable[DeviceId], attempt: int
 ) -> tuple[tuple[DeviceId, GroupId, int], ...]:
     """to_release with these devices in it too, up to this attempt; a release frees the lower ones as well."""
-    groups = groups_of(run)
     pending = {device: (device, group, before) for device, group, before in run.to_release}
     for device in devices:
-        pending[device] = (device, groups[device], attempt)
+        pending[device] = (device, run.groups[device], attempt)
     return tuple(pending[device] for device in sorted(pending))
 
 

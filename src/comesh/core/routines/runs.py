@@ -18,6 +18,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from comesh.core.actions import Origin, RoutineStep
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, RoutineId
 from comesh.core.orders.standing import by_hand
@@ -28,7 +29,6 @@ from comesh.core.records import (
     Outcome,
     RoutineRecord,
     RunRecord,
-    RunStep,
     Stage,
     routine_key,
     run_key,
@@ -38,7 +38,6 @@ from comesh.core.routines.errands import PART, Errand, Errands
 from comesh.core.routines.ledger import live_run, new_run, routine_record, trace
 from comesh.core.routines.locks import (
     by_group,
-    groups_of,
     holds_all,
     manner_of,
     maybe_asked,
@@ -96,40 +95,30 @@ class Runs:
         if live is not None:
             return None, f"{live.run} commands {wish.device} by hand already; wait for its end"
         run = RunId(routine, 0, self.serving.stamp())
-        only = RunStep(
-            device=wish.device,
-            group=self.serving.group,
-            command=wish.command,
-            argument=wish.argument,
-            timeout_ms=wish.timeout_ms,
-            idempotent=wish.idempotent,
-            expects=wish.expects,
-        )
+        only = RoutineStep(wish.device, wish.action)
         why = f"by hand, {by}"
         trace(self.serving, run, "fired", why)
-        self._begin_run(Firing(run, step.wall_ms, why), Strategy.SEQUENTIAL, (only,), step)
+        self._begin_run(
+            Firing(run, step.wall_ms, why),
+            Strategy.SEQUENTIAL,
+            (only,),
+            {wish.device: self.serving.group},
+            step,
+        )
         return run, ""
 
     def _start(self, routine: RoutineProgram, firing: Firing, step: Step) -> None:
-        program = self.serving.program
-        steps = tuple(
-            RunStep(
-                device=one.device,
-                group=program.group_of_device[one.device],
-                command=one.command,
-                argument=one.argument,
-                timeout_ms=one.timeout_ms,
-                best_effort=one.best_effort,
-                idempotent=one.idempotent,
-                expects=one.expects,
-                together=one.together,
-            )
-            for one in routine.steps
-        )
-        self._begin_run(firing, routine.strategy, steps, step)
+        homes = self.serving.program.group_of_device
+        groups = {one.device: homes[one.device] for one in routine.steps}
+        self._begin_run(firing, routine.strategy, routine.steps, groups, step)
 
     def _begin_run(
-        self, firing: Firing, strategy: StrategyName, steps: tuple[RunStep, ...], step: Step
+        self,
+        firing: Firing,
+        strategy: StrategyName,
+        steps: tuple[RoutineStep, ...],
+        groups: dict[DeviceId, GroupId],
+        step: Step,
     ) -> None:
         run = RunRecord(
             run=firing.run,
@@ -139,6 +128,7 @@ class Runs:
             why=firing.why,
             strategy=strategy,
             steps=steps,
+            groups=groups,
             era=self.serving.era,
         )
         self.serving.put(run)
@@ -175,7 +165,7 @@ class Runs:
         else:
             # It may have gone on, and even ended, in what was lost: what it did must not be done again.
             reason = "outage: how far it came is not known"
-            self.fail(replace(run, era=self.serving.era), step, reason, devices=list(groups_of(run)))
+            self.fail(replace(run, era=self.serving.era), step, reason, devices=list(run.groups))
 
     def _forget(self, record: RoutineRecord) -> None:
         """The routine was removed: a live run finishes, what waits for it does not start."""
@@ -231,7 +221,7 @@ class Runs:
     def stop_run(self, run: RunRecord, why: str, step: Step) -> None:
         """It commands nothing more, and gives back all that it can ever have asked for."""
         if run.stage is not Stage.RELEASING_LOCKS:
-            self.fail(replace(run, era=self.serving.era), step, why, devices=list(groups_of(run)))
+            self.fail(replace(run, era=self.serving.era), step, why, devices=list(run.groups))
 
     def give_back(
         self,
@@ -408,23 +398,12 @@ class Runs:
 
     def _command(self, run: RunRecord, number: int) -> Errand:
         one = run.steps[number]
-        argument = "" if one.argument is None else f" {one.argument}"
+        origin = Origin(run.run, run.attempt, number)
         return Errand(
             ("command", one.device, number),
-            one.group,
-            Command(
-                run=run.run,
-                attempt=run.attempt,
-                step=number,
-                fence=self.serving.fence,
-                device=one.device,
-                command=one.command,
-                argument=one.argument,
-                timeout_ms=one.timeout_ms,
-                idempotent=one.idempotent,
-                expects=one.expects,
-            ),
-            ("command", f"step {number}: {one.device} {one.command}{argument}"),
+            run.groups[one.device],
+            Command(origin, one.device, one.action, self.serving.fence),
+            ("command", f"step {number}: {one.device} {one.action}"),
         )
 
 
@@ -446,5 +425,5 @@ def _failure(run: RunRecord) -> str:
     """Why a step makes the run fail; empty: none does."""
     for result, one in zip(run.progress, run.steps, strict=False):
         if not one.best_effort and result.outcome is not Outcome.DONE:
-            return f"{one.device}: {one.command}: {result.detail or result.outcome}"
+            return f"{one.device}: {one.action.command}: {result.detail or result.outcome}"
     return ""

@@ -78,7 +78,7 @@ def _step_fits(draft: Draft, routine: Routine, step: Step, path: Path) -> Iterat
     if not draft.sound("devices", step.device, "commands", step.command):
         return
     yield from _argument_fits(command, step, path)
-    takes_ms = command.takes_ms if step.takes_ms is None else step.takes_ms
+    takes_ms = step.lasts_ms(command)
     if step.timeout_ms is not None and step.timeout_ms <= takes_ms:
         timeout, takes = show_duration(step.timeout_ms), show_duration(takes_ms)
         what = f"the timeout of {timeout} ends before the command, which takes {takes}"

@@ -16,10 +16,12 @@ from typing import Final
 
 import msgspec
 
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.actions import Action, Origin
+from comesh.core.ids import DeviceId
 from comesh.core.stamps import RunId, Stamp
 from comesh.core.streams import stream
 from comesh.core.values import Value
+from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual.sources import Constant, Shown, Source
 
 EVENTS_KEPT: Final = 64
@@ -73,16 +75,11 @@ SWITCH: Final = DeviceSpec(
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """What a device is sent; a read has no command. Its encoded size is what the radio carries."""
+    """What a device is sent; a read has no command."""
 
     device: DeviceId
     call: int
-    command: str | None = None
-    argument: Value | None = None
-    run: RunId | None = None
-    attempt: int = 0
-    step: int = 0
-    grant: Stamp | None = None
+    command: DeviceCommand | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
@@ -99,20 +96,16 @@ class Acted(msgspec.Struct, frozen=True):
 
     at_ms: float
     device: DeviceId
-    by: NodeId
     call: int
-    command: str
-    argument: Value | None
+    command: DeviceCommand
     readings: dict[str, Value]
     refused: str | None = None
-    run: RunId | None = None
-    attempt: int = 0
-    step: int = 0
-    grant: Stamp | None = None
-    sent_ms: float = 0.0
-    """When its node sent it."""
     began_ms: float = 0.0
     """When it reached the device."""
+
+    @property
+    def run(self) -> RunId | None:
+        return None if self.command.origin is None else self.command.origin.run
 
 
 class Pressed(msgspec.Struct, frozen=True):
@@ -123,10 +116,6 @@ class Pressed(msgspec.Struct, frozen=True):
     token: str
     values: dict[str, Value]
     dropped: bool = False
-
-
-_Command = tuple[str | None, Value | None, RunId | None, int, int]
-"""Name, argument, run, attempt and step: what makes two requests the same command."""
 
 
 class _Device:
@@ -152,7 +141,7 @@ class _Device:
         self.late_ms = 0.0
         self.grant: Stamp | None = None
         """The highest seen, if it fences."""
-        self.under_grant: _Command | None = None
+        self.under_grant: tuple[Action, Origin | None] | None = None
         """What came under it."""
         self.done: Stamp | None = None
         """The grant of the last command that it carried out."""
@@ -171,17 +160,17 @@ class _Device:
             for reading, shown in self.shown.items()
         }
 
-    def fenced(self, request: Request) -> str | None:
+    def fenced(self, command: DeviceCommand) -> str | None:
         """Remember the grant of a command that came; or say why it is refused."""
-        grant = request.grant
+        grant = _grant_of(command)
         if not self.spec.fences or grant is None:
             return None
         if self.is_outdated(grant):
             return f"fenced: grant {grant} is older than {self.grant}"
-        command = (request.command, request.argument, request.run, request.attempt, request.step)
-        if grant == self.grant and command != self.under_grant:
+        wanted = (command.action, command.origin)
+        if grant == self.grant and wanted != self.under_grant:
             return f"fenced: grant {grant} is another command's"
-        self.grant, self.under_grant = grant, command
+        self.grant, self.under_grant = grant, wanted
         return None
 
     def has_done(self, grant: Stamp | None) -> bool:
@@ -192,23 +181,27 @@ class _Device:
         """Something newer has come, also since this began."""
         return self.spec.fences and grant is not None and self.grant is not None and grant < self.grant
 
-    def act(self, command: str, argument: Value | None, now_ms: float) -> str | None:
+    def act(self, action: Action, now_ms: float) -> str | None:
         """Carry a command out; or say why not."""
-        if command not in self.spec.commands:
-            return f"no command {command!r}"
-        match self.spec.commands[command].sets:
+        if action.command not in self.spec.commands:
+            return f"no command {action.command!r}"
+        spec = self.spec.commands[action.command]
+        match spec.sets:
             case str() as reading:
-                if argument is None:
-                    return f"{command!r} needs an argument"
-                self.set_to[reading] = argument
+                if action.argument is None:
+                    return f"{action.command!r} needs an argument"
+                self.set_to[reading] = action.argument
             case dict() as values:
                 self.set_to.update(values)
             case None:
                 pass
-        toggled = self.spec.commands[command].toggles
-        if toggled is not None:
-            self.set_to[toggled] = not self.true_readings(now_ms)[toggled]
+        if spec.toggles is not None:
+            self.set_to[spec.toggles] = not self.true_readings(now_ms)[spec.toggles]
         return None
+
+
+def _grant_of(command: DeviceCommand) -> Stamp | None:
+    return None if command.origin is None else command.origin.grant
 
 
 class VirtualDevices:
@@ -278,65 +271,50 @@ class VirtualDevices:
         shown = asked.true_readings(now_ms)
         return shown | asked.wrong if asked.wrong else shown
 
-    def begin(self, request: Request) -> tuple[float, str | None] | None:
+    def begin(self, name: DeviceId, command: DeviceCommand) -> tuple[float, str | None] | None:
         """A command reached the device: how long until it answers, and why it refuses, if it does.
 
         None: it does not hear it.
         """
-        device = self._devices[request.device]
+        device = self._devices[name]
         if device.down:
             return None
         waits_ms = device.spec.latency_ms + device.extra_ms
-        refused = device.fenced(request)
+        refused = device.fenced(command)
         if refused is not None:
             return waits_ms, refused
-        command = device.spec.commands.get(request.command or "")
-        return waits_ms + (0.0 if command is None else command.takes_ms), None
+        spec = device.spec.commands.get(command.action.command)
+        return waits_ms + (0.0 if spec is None else spec.takes_ms), None
 
     def act(
         self,
-        request: Request,
-        by: NodeId,
+        name: DeviceId,
+        call: int,
+        command: DeviceCommand,
         now_ms: float,
         *,
         refused: str | None = None,
-        sent_ms: float = 0.0,
         began_ms: float = 0.0,
     ) -> Reply | None:
         """Carry a command out, unless it was refused or done before, and answer; None if it went down
         meanwhile. What was done before is not in the log again."""
-        device = self._devices[request.device]
+        device = self._devices[name]
         if device.down:
             return None
-        command = request.command or ""
-        if refused is None and device.is_outdated(request.grant):
-            refused = f"fenced: grant {request.grant} is older than {device.grant}"
-        if refused is None and device.has_done(request.grant):
-            return Reply(request.device, request.call, readings=device.true_readings(now_ms) | device.wrong)
+        grant = _grant_of(command)
+        if refused is None and device.is_outdated(grant):
+            refused = f"fenced: grant {grant} is older than {device.grant}"
+        if refused is None and device.has_done(grant):
+            return Reply(name, call, readings=device.true_readings(now_ms) | device.wrong)
         if refused is None:
-            refused = device.act(command, request.argument, now_ms)
+            refused = device.act(command.action, now_ms)
         if refused is None:
-            device.done = request.grant
-        acted = Acted(
-            at_ms=now_ms,
-            device=request.device,
-            by=by,
-            call=request.call,
-            command=command,
-            argument=request.argument,
-            readings=device.true_readings(now_ms),
-            refused=refused,
-            run=request.run,
-            attempt=request.attempt,
-            step=request.step,
-            grant=request.grant,
-            sent_ms=sent_ms,
-            began_ms=began_ms,
-        )
-        self.log.append(acted)
+            device.done = grant
+        readings = device.true_readings(now_ms)
+        self.log.append(Acted(now_ms, name, call, command, readings, refused, began_ms))
         if refused is not None:
-            return Reply(request.device, request.call, error=refused)
-        return Reply(request.device, request.call, readings=acted.readings | device.wrong)
+            return Reply(name, call, error=refused)
+        return Reply(name, call, readings=readings | device.wrong)
 
     # Events
 

@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Callable
 
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId
 from comesh.core.values import Value
 from comesh.drivers.interface import (
-    READ_TIMEOUT_MS,
     DeviceCommand,
     DeviceFailedError,
     Readings,
     Report,
     no_answer,
+    timeout_of,
 )
 from comesh.drivers.virtual.devices import DeviceSpec, Reply, Request
 from comesh.drivers.virtual.faults import Fault
@@ -26,7 +26,6 @@ class VirtualDriver:
         device: DeviceId,
         spec: DeviceSpec,
         *,
-        own: NodeId,
         seed: int,
         now_ms: Callable[[], float],
         record: Record | None = None,
@@ -34,8 +33,6 @@ class VirtualDriver:
     ) -> None:
         self.living = LivingDevice(device, spec, seed=seed, now_ms=now_ms, record=record, pushes=pushes)
         self._device = device
-        self._own = own
-        self._now_ms = now_ms
         self._call = 0
 
     async def open(self) -> None:
@@ -45,17 +42,16 @@ class VirtualDriver:
         self.living.close()
 
     async def read(self) -> Readings:
-        return await self._ask(Request(self._device, self._next_call()), self._own, READ_TIMEOUT_MS, None)
+        return await self._ask(None)
 
     async def command(self, asked: DeviceCommand) -> Readings:
-        return await self._ask(self._request(asked), asked.by or self._own, asked.timeout_ms, asked.sent_ms)
+        return await self._ask(asked)
 
     def read_now(self) -> Readings | None:
         return self.living.read_now()
 
     def command_now(self, asked: DeviceCommand) -> Readings | None:
-        sent_ms = self._now_ms() if asked.sent_ms is None else asked.sent_ms
-        reply = self.living.command_now(self._request(asked), asked.by or self._own, sent_ms=sent_ms)
+        reply = self.living.command_now(self._next_call(), asked)
         return None if reply is None else _readings(reply)
 
     def subscribe(self, report: Report) -> None:
@@ -73,30 +69,19 @@ class VirtualDriver:
     def press(self, values: dict[str, Value]) -> str | None:
         return self.living.press(values)
 
-    def _request(self, asked: DeviceCommand) -> Request:
-        return Request(
-            self._device,
-            self._next_call(),
-            asked.command,
-            asked.argument,
-            asked.run,
-            asked.attempt,
-            asked.step,
-            asked.grant,
-        )
-
     def _next_call(self) -> int:
         self._call += 1
         return self._call
 
-    async def _ask(self, request: Request, by: NodeId, timeout_ms: float, sent_ms: float | None) -> Readings:
+    async def _ask(self, asked: DeviceCommand | None) -> Readings:
+        timeout_ms = timeout_of(asked)
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def answer(reply: Reply) -> None:
             if not answered.done():
                 answered.set_result(reply)
 
-        self.living.ask(request, by, answer, sent_ms=self._now_ms() if sent_ms is None else sent_ms)
+        self.living.ask(Request(self._device, self._next_call(), asked), answer)
         try:
             return _readings(await asyncio.wait_for(answered, timeout_ms / 1000))
         except TimeoutError:

@@ -23,11 +23,11 @@ from typing import Final
 import msgspec
 
 from comesh.core.draws import Draws
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId
 from comesh.core.streams import stream
 from comesh.core.values import Value
 from comesh.drivers.ages import MAX_PAUSE_MS
-from comesh.drivers.interface import Readings, Report
+from comesh.drivers.interface import DeviceCommand, Readings, Report
 from comesh.drivers.virtual.devices import Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevices
 from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.sources import Constant
@@ -87,16 +87,17 @@ class LivingDevice:
 
     # -- requests ----------------------------------------------------------------------------------------
 
-    def ask(self, request: Request, by: NodeId, answer: Answer, *, sent_ms: float) -> None:
+    def ask(self, request: Request, answer: Answer) -> None:
         """Answers once, now or later; or never, if the device does not hear it."""
+        call, command = request.call, request.command
         if self.fault.gone:
-            answer(Reply(request.device, request.call, error=f"{self.device} is gone"))
-        elif request.command is None:
-            self._after(self._devices.read_ms(self.device), lambda: self._read(request, answer))
+            answer(Reply(self.device, call, error=f"{self.device} is gone"))
+        elif command is None:
+            self._after(self._devices.read_ms(self.device), lambda: self._read(call, answer))
         elif self.fault.late_ms:
-            self._after(self.fault.late_ms, lambda: self._begin(request, by, None, sent_ms))
+            self._after(self.fault.late_ms, lambda: self._begin(call, command, None))
         else:
-            self._begin(request, by, answer, sent_ms)
+            self._begin(call, command, answer)
 
     def read_now(self) -> Readings | None:
         """None: not at once."""
@@ -104,40 +105,38 @@ class LivingDevice:
             return None
         return self._devices.read(self.device, self._now_ms())
 
-    def command_now(self, request: Request, by: NodeId, *, sent_ms: float) -> Reply | None:
+    def command_now(self, call: int, command: DeviceCommand) -> Reply | None:
         """None: not at once, and nothing was done."""
         if self.fault is not FINE or self.spec.latency_ms > 0:
             return None
-        command = self.spec.commands.get(request.command or "")
-        if command is not None and command.takes_ms > 0:
+        spec = self.spec.commands.get(command.action.command)
+        if spec is not None and spec.takes_ms > 0:
             return None
-        begun = self._devices.begin(request)
-        return None if begun is None else self._act(request, by, begun[1], sent_ms, sent_ms)
+        begun = self._devices.begin(self.device, command)
+        return None if begun is None else self._act(call, command, begun[1], self._clock())
 
-    def _read(self, request: Request, answer: Answer) -> None:
+    def _read(self, call: int, answer: Answer) -> None:
         readings = self._devices.read(self.device, self._now_ms())
         if readings is not None:
-            answer(Reply(request.device, request.call, readings))
+            answer(Reply(self.device, call, readings))
 
-    def _begin(self, request: Request, by: NodeId, answer: Answer | None, sent_ms: float) -> None:
-        begun = self._devices.begin(request)
+    def _begin(self, call: int, command: DeviceCommand, answer: Answer | None) -> None:
+        begun = self._devices.begin(self.device, command)
         if begun is None:
             return
         waits_ms, refused = begun
         began_ms = self._clock()
 
         def act() -> None:
-            reply = self._act(request, by, refused, sent_ms, began_ms)
+            reply = self._act(call, command, refused, began_ms)
             if reply is not None and answer is not None:
                 answer(reply)
 
         self._after(waits_ms, act)
 
-    def _act(
-        self, request: Request, by: NodeId, refused: str | None, sent_ms: float, began_ms: float
-    ) -> Reply | None:
+    def _act(self, call: int, command: DeviceCommand, refused: str | None, began_ms: float) -> Reply | None:
         reply = self._devices.act(
-            request, by, self._now_ms(), refused=refused, sent_ms=sent_ms, began_ms=began_ms
+            self.device, call, command, self._now_ms(), refused=refused, began_ms=began_ms
         )
         log = self._devices.log
         if log:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from comesh.core.devices.calls import TOO_LATE
-from comesh.core.ids import DeviceId, NodeId
+from comesh.core.ids import DeviceId
 from comesh.drivers.interface import (
-    READ_TIMEOUT_MS,
     DeviceCommand,
     DeviceFailedError,
     Ended,
@@ -16,6 +15,7 @@ from comesh.drivers.interface import (
     Report,
     TooLateError,
     no_answer,
+    timeout_of,
 )
 from comesh.drivers.subscribers import SUBSCRIPTION_MS
 from comesh.drivers.virtual import wire
@@ -27,10 +27,9 @@ SUBSCRIBE_EVERY_MS: Final = 1000.0
 
 
 class RemoteVirtualDriver:
-    def __init__(self, device: DeviceId, link: Link, *, own: NodeId, now_ms: Callable[[], float]) -> None:
+    def __init__(self, device: DeviceId, link: Link, *, now_ms: Callable[[], float]) -> None:
         self._device = device
         self._link = link
-        self._own = own
         self._now_ms = now_ms
         self._report: Report | None = None
         self._subscribed_ms = 0.0
@@ -55,12 +54,14 @@ class RemoteVirtualDriver:
         self._link.leave()
 
     async def read(self) -> Readings:
-        return await self._call(None, READ_TIMEOUT_MS)
+        return await self._call(None)
 
     async def command(self, asked: DeviceCommand) -> Readings:
-        return await self._call(asked, asked.timeout_ms)
+        return await self._call(asked)
 
-    def begin(self, asked: DeviceCommand | None, timeout_ms: float, ended: Ended) -> bool:
+    def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
+        timeout_ms = timeout_of(asked)
+
         def answered(back: wire.FromDevices | Exception) -> None:
             ended(self._told(back, timeout_ms))
 
@@ -77,25 +78,10 @@ class RemoteVirtualDriver:
         self._link.send(wire.Acknowledge(self._device, token))
 
     def _ask(self, asked: DeviceCommand | None) -> wire.Ask:
-        now_ms = self._now_ms()
-        by, sent_ms = self._own, now_ms
-        request = Request(self._device, 0)
-        if asked is not None:
-            by = asked.by or by
-            sent_ms = now_ms if asked.sent_ms is None else asked.sent_ms
-            request = Request(
-                self._device,
-                0,
-                asked.command,
-                asked.argument,
-                asked.run,
-                asked.attempt,
-                asked.step,
-                asked.grant,
-            )
-        return wire.Ask(by, sent_ms, request, *self._link.clock.at(now_ms))
+        return wire.Ask(Request(self._device, 0, asked), *self._link.clock.at(self._now_ms()))
 
-    async def _call(self, asked: DeviceCommand | None, timeout_ms: float) -> Readings:
+    async def _call(self, asked: DeviceCommand | None) -> Readings:
+        timeout_ms = timeout_of(asked)
         back: wire.FromDevices | Exception
         try:
             back = await self._link.ask(self._ask(asked), timeout_ms)

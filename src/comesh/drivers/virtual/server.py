@@ -191,7 +191,7 @@ class DevicesServer:
             self._sequence[reply.device] += 1
             self._back(packet, Answer(device.life, self._sequence[reply.device], reply), addr)
 
-        device.ask(request, ask.by, answer, sent_ms=ask.sent_ms)
+        device.ask(request, answer)
 
     def _listen(self, listen: Listen, addr: Address) -> None:
         device = self._devices.get(listen.device)

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from comesh.core.ids import Counter, DeviceId, NodeId
+from comesh.core.ids import Counter, DeviceId
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
 from comesh.drivers.virtual.faults import Fault
@@ -28,10 +28,8 @@ Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
-    """A read or a command, of that node, sent then by its clock."""
+    """A read or a command."""
 
-    by: NodeId
-    sent_ms: Finite
     request: Request
     life: str = ""
     """Of the process of devices, and what its clock shows at least: see `ages.py`."""

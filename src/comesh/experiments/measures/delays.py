@@ -155,7 +155,8 @@ def client_delays(
     mesh = Mesh(topology, work.program, work.devices, seed=seed, radio=radio)
     watch = Watch(mesh)
     mesh.run((work.fires_ms[-1][0] + window_ms) / 1000)
-    left_ms = {act.run: act.sent_ms for act in mesh.world.devices.log if act.step == 0}
+    sent = [act.command for act in mesh.world.devices.log]
+    left_ms = {one.origin.run: one.sent_ms for one in sent if one.origin is not None and one.origin.step == 0}
     done = [
         Delay(run.routine, (left_ms[run] - began_ms) / radio.hop_ms, watch.ideals[run])
         for run, began_ms in watch.began.items()

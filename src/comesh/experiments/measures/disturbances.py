@@ -57,8 +57,8 @@ class LeavingCommands(DeviceCalls):
         self.first_ms: dict[RunId, float] = {}
 
     def ask(self, process: Process, effect: ReadDevice | CommandDevice) -> None:
-        if isinstance(effect, CommandDevice) and effect.run is not None:
-            self.first_ms.setdefault(effect.run, self._world.now_ms)
+        if isinstance(effect, CommandDevice) and effect.origin is not None:
+            self.first_ms.setdefault(effect.origin.run, self._world.now_ms)
         super().ask(process, effect)
 
 

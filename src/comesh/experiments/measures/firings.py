@@ -260,8 +260,9 @@ def first_commands(mesh: Mesh) -> dict[RunId, float]:
     """When each run's first command left for its device, of those that were carried out."""
     left_ms: dict[RunId, float] = {}
     for act in mesh.world.devices.log:
-        if act.run is not None:
-            left_ms[act.run] = min(act.sent_ms, left_ms.get(act.run, act.sent_ms))
+        origin, sent_ms = act.command.origin, act.command.sent_ms
+        if origin is not None:
+            left_ms[origin.run] = min(sent_ms, left_ms.get(origin.run, sent_ms))
     return left_ms
 
 

@@ -8,6 +8,7 @@ is a number of hops.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from comesh.core.actions import Action, RoutineStep
 from comesh.core.effects import Committed, LeaderChanged, Observation, RunTraced
 from comesh.core.group.config import Config
 from comesh.core.group_messages import InConfig
@@ -16,7 +17,7 @@ from comesh.core.journal import Appended, JournalRecord
 from comesh.core.membership import MembershipSettings
 from comesh.core.messages import Message
 from comesh.core.plan import PlannedRoutine, SelectionSettings
-from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram, StepProgram
+from comesh.core.program import DeviceProgram, Program, ProtocolSettings, RoutineProgram
 from comesh.core.selection.planning import make_plan
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
@@ -177,10 +178,7 @@ def by_hand(
         RoutineId(name): RoutineProgram(
             id=RoutineId(name),
             strategy=strategy,
-            steps=tuple(
-                StepProgram(device=device, command="set", argument=True, expects={"on": True})
-                for device in devices
-            ),
+            steps=tuple(RoutineStep(device, Action("set", True, expects={"on": True})) for device in devices),
         )
         for name, devices in routines.items()
     }

@@ -190,8 +190,9 @@ def _delays(mesh: Mesh, work: Workload) -> list[float]:
     """In hops, from each clause's becoming true to the first command that follows; polling included."""
     left_ms: dict[RunId, float] = {}
     for act in mesh.world.devices.log:
-        if act.run is not None:
-            left_ms[act.run] = min(act.sent_ms, left_ms.get(act.run, act.sent_ms))
+        origin, sent_ms = act.command.origin, act.command.sent_ms
+        if origin is not None:
+            left_ms[origin.run] = min(sent_ms, left_ms.get(origin.run, sent_ms))
     found: list[float] = []
     for at_ms, routine in work.fires_ms:
         later = [ms for run, ms in left_ms.items() if run.routine == routine and ms >= at_ms]

@@ -146,7 +146,8 @@ def _workload(topology: Topology, setup: Running, wanted: Wanted) -> Workload:
 
 
 def _delays(mesh: Mesh, watch: Watch, hop_ms: float) -> tuple[list[float], list[int]]:
-    left_ms = {act.run: act.sent_ms for act in mesh.world.devices.log if act.step == 0}
+    sent = [act.command for act in mesh.world.devices.log]
+    left_ms = {one.origin.run: one.sent_ms for one in sent if one.origin is not None and one.origin.step == 0}
     done = [run for run in watch.began if run in left_ms]
     took = [(left_ms[run] - watch.began[run]) / hop_ms for run in done]
     return took, [watch.ideals[run] for run in done]

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from comesh.core.actions import Action
 from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.events import DeviceAnswered
 from comesh.core.group.config import Address
@@ -26,6 +27,7 @@ from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter, Read
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
+from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual.devices import Reply, Request
 from comesh.drivers.virtual.document_devices import device_specs
 from comesh.drivers.virtual.sources import Constant
@@ -42,6 +44,7 @@ from comesh.experiments.measures.trial import (
 from comesh.experiments.table import Row
 from comesh.lab.shapes import REACH
 from comesh.sim.building import Compiler
+from comesh.sim.device_calls import command_bytes, read_bytes
 from comesh.sim.group_watch import LiveGroups
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan
@@ -49,12 +52,21 @@ from comesh.sim.world import World
 from comesh.sim.world_settings import WorldSettings
 
 NETWORK: Final = "simulated radio"
-_REQUEST: Final = Request(DeviceId("d00"), 1)
+_READ: Final = Request(DeviceId("d00"), 1)
+_COMMAND: Final = CommandDevice(_READ.device, 1, Action("set", True, expects={"on": True}))
 _REPLY: Final = Reply(DeviceId("d00"), 1)
 _LIFE: Final = "0" * 8
-AROUND_REQUEST_BYTES: Final = len(
-    encode(Packet(1 << 61, 1 << 15, Ask(NodeId("n00"), 0.5, _REQUEST, _LIFE, 0.5)))
-) - len(msgspec.msgpack.encode(_REQUEST))
+
+
+def _asked_bytes(command: DeviceCommand | None) -> int:
+    request = Request(_READ.device, 1, command)
+    return len(encode(Packet(1 << 61, 1 << 15, Ask(request, _LIFE, 0.5))))
+
+
+AROUND_READ_BYTES: Final = _asked_bytes(None) - read_bytes(_READ.device)
+AROUND_COMMAND_BYTES: Final = _asked_bytes(
+    DeviceCommand(_COMMAND.action, None, NodeId("n00"), 0.5)
+) - command_bytes(_COMMAND)
 AROUND_ANSWER_BYTES: Final = len(
     encode(Back(1 << 61, 1 << 15, Answer(_LIFE, 1 << 15, _REPLY), _LIFE, 0.5))
 ) - len(msgspec.msgpack.encode(_REPLY))
@@ -159,14 +171,13 @@ def _counts(world: World, sizes: Sizes) -> dict[str, Counter[NodeId]]:
         reads, commands = (traffic.total(station=station, kind=kind).sent for kind in _ASKING)
         answers = traffic.total(station=station, kind=_ANSWER).received
         answer_bytes = answers.size_bytes + answers.messages * AROUND_ANSWER_BYTES
-        read_bytes, command_bytes = (
-            one.size_bytes + one.messages * AROUND_REQUEST_BYTES for one in (reads, commands)
-        )
+        asked_bytes = reads.size_bytes + reads.messages * AROUND_READ_BYTES
+        told_bytes = commands.size_bytes + commands.messages * AROUND_COMMAND_BYTES
         # Answers are of one kind, and about as long: those to commands are as many as commands.
         to_commands = answer_bytes * commands.messages / max(1, reads.messages + commands.messages)
-        counts["devices"][node] = answer_bytes + read_bytes + command_bytes
-        counts["monitoring"][node] += round(answer_bytes - to_commands) + read_bytes
-        counts["foreground"][node] += round(to_commands) + command_bytes
+        counts["devices"][node] = answer_bytes + asked_bytes + told_bytes
+        counts["monitoring"][node] += round(answer_bytes - to_commands) + asked_bytes
+        counts["foreground"][node] += round(to_commands) + told_bytes
         of_devices = sum(
             traffic.total(station=station, kind=kind).transmitted.size_bytes for kind in (*_ASKING, _ANSWER)
         )

@@ -12,7 +12,7 @@ from comesh.core.effects import AcknowledgeEvent, CommandDevice, ReadDevice, Sub
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.ids import DeviceId, NodeId
 from comesh.deployment.model import Deployment, Device
-from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand, DeviceFailedError, Readings
+from comesh.drivers.interface import DeviceCommand, DeviceFailedError, Readings
 from comesh.drivers.registry import Surroundings, make_driver, missing_drivers
 from comesh.drivers.virtual.faults import fault_of
 from comesh.drivers.virtual.hosted import VirtualDriver
@@ -70,7 +70,6 @@ class Devices:
         self._now_ms = now_ms
         self._trouble_told = trouble
         self._surroundings = Surroundings(
-            own=own,
             now_ms=now_ms,
             links=Links(now_ms, self._on_rest),
             record=record,
@@ -138,7 +137,7 @@ class Devices:
         device, call = effect.device, 0
         match effect:
             case ReadDevice(call=call):
-                self._ask(device, None, READ_TIMEOUT_MS, self._answer_to(device, call))
+                self._ask(device, None, self._answer_to(device, call))
                 self._listen(device)
             case CommandDevice(call=call):
                 now_ms = self._now_ms()
@@ -146,9 +145,8 @@ class Devices:
                     self.counters["commands after their lease"] += 1
                     self._later(DeviceAnswered(device=device, call=call, error=TOO_LATE))
                     return
-                asked = _command(effect, self._own, now_ms)
-                answer = self._answer_to(device, call)
-                self._ask(device, asked, effect.timeout_ms, answer, effect.until_ms)
+                asked = DeviceCommand(effect.action, effect.origin, self._own, now_ms)
+                self._ask(device, asked, self._answer_to(device, call), effect.until_ms)
             case Subscribe():
                 self._subscribe(device)
             case AcknowledgeEvent(token=token):
@@ -167,15 +165,14 @@ class Devices:
         self,
         device: DeviceId,
         asked: DeviceCommand | None,
-        timeout_ms: float,
         answer: Answer,
         until_ms: float = math.inf,
     ) -> None:
         local = self._locals.get(device)
         if local is not None:
-            local.ask(asked, timeout_ms, answer, until_ms)
+            local.ask(asked, answer, until_ms)
         elif device in self._homes:
-            self._relay.ask(self._homes[device], device, asked, timeout_ms, answer)
+            self._relay.ask(self._homes[device], device, asked, answer)
         else:
             answer({}, self._why_not(device))
 
@@ -357,17 +354,3 @@ async def _close_later(local: LocalDevice) -> None:
         await asyncio.sleep(GRACE_MS / 1000)
     finally:
         await local.close()
-
-
-def _command(effect: CommandDevice, own: NodeId, now_ms: float) -> DeviceCommand:
-    return DeviceCommand(
-        command=effect.command,
-        argument=effect.argument,
-        timeout_ms=effect.timeout_ms,
-        run=effect.run,
-        attempt=effect.attempt,
-        step=effect.step,
-        grant=effect.grant,
-        by=own,
-        sent_ms=now_ms,
-    )

@@ -5,18 +5,18 @@ life is drawn by each process. call counts within the life of who asks, so that 
 known; sequence counts what a device says within the life of who hosts it, so that what overtakes is not
 followed by what was overtaken.
 
-The asker checks its lease right before it sends. within_ms is how long it waits: the host does not begin a
-command later than that after it came, nor one that was on its way for too long (`drivers/ages.py`). And the
-device refuses a lower grant than it has seen.
+The asker checks its lease right before it sends, and waits for as long as the action may take: the host does
+not begin a command later than that after it came, nor one that was on its way for too long
+(`drivers/ages.py`). And the device refuses a lower grant than it has seen.
 """
 
 from typing import Annotated, Final
 
 import msgspec
 
-from comesh.core.ids import Counter, DeviceId, DurationMs
-from comesh.core.stamps import RunId, Stamp
+from comesh.core.ids import Counter, DeviceId
 from comesh.core.values import Value
+from comesh.drivers.interface import DeviceCommand
 
 FIRST_BYTE: Final = 0xD1
 """Says that it is about devices, and in which version: the next one is 0xD2."""
@@ -35,18 +35,10 @@ class DeviceCall(msgspec.Struct, frozen=True, array_like=True, tag=1):
     device: DeviceId
     life: Life
     call: Call
-    within_ms: DurationMs
-    sent_ms: Finite
-    """By the asker's clock: for the log of the device."""
     host_life: Life = ""
     """And what the clock of the host shows at least: see `drivers/ages.py`."""
     host_ms: Finite = 0.0
-    command: Text | None = None
-    argument: Value | None = None
-    run: RunId | None = None
-    attempt: Counter = 0
-    step: Counter = 0
-    grant: Stamp | None = None
+    command: DeviceCommand | None = None
 
 
 class DeviceReply(msgspec.Struct, frozen=True, array_like=True, tag=2):

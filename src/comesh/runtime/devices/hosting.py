@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 from secrets import token_hex
 
+from msgspec.structs import replace
+
 from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import NodeId
 from comesh.drivers.ages import is_too_old
-from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand, Readings
+from comesh.drivers.interface import Readings
 from comesh.drivers.recent import Recent
 from comesh.runtime.devices.frames import DeviceCall, DeviceReply, DeviceReport, encode
 from comesh.runtime.devices.local import LocalDevice
@@ -57,28 +59,14 @@ class Hosting:
         if local is None:
             answer({}, why_not)
         elif call.command is None:
-            local.ask(None, min(call.within_ms, READ_TIMEOUT_MS), answer)
+            local.ask(None, answer)
         elif is_too_old(call.host_life, call.host_ms, own_life=self._life, now_ms=self._now_ms()):
             self._counters["commands that came too late"] += 1
             answer({}, TOO_LATE)
         else:
-            until_ms = self._now_ms() + call.within_ms
-            local.ask(_command(call, call.command, sender), call.within_ms, answer, until_ms)
+            until_ms = self._now_ms() + call.command.action.timeout_ms
+            local.ask(replace(call.command, by=sender), answer, until_ms)
 
     def report(self, subscriber: NodeId, local: LocalDevice, readings: Readings, token: str | None) -> None:
         report = DeviceReport(local.device, self._life, self._now_ms(), local.sequence, readings, token)
         self._send(subscriber, encode(report))
-
-
-def _command(call: DeviceCall, command: str, by: NodeId) -> DeviceCommand:
-    return DeviceCommand(
-        command=command,
-        argument=call.argument,
-        timeout_ms=call.within_ms,
-        run=call.run,
-        attempt=call.attempt,
-        step=call.step,
-        grant=call.grant,
-        by=by,
-        sent_ms=call.sent_ms,
-    )

@@ -27,6 +27,7 @@ from comesh.drivers.interface import (
     Readings,
     TooLateError,
     no_answer,
+    timeout_of,
 )
 from comesh.drivers.subscribers import Subscribers
 
@@ -84,9 +85,7 @@ class LocalDevice:
 
     # -- calls -------------------------------------------------------------------------------------------
 
-    def ask(
-        self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer, until_ms: float = math.inf
-    ) -> None:
+    def ask(self, asked: DeviceCommand | None, answer: Answer, until_ms: float = math.inf) -> None:
         """A command, or a read. Answers once, at once or later; never blocks, never raises. It is not begun
         after until_ms."""
         if self._prompt is not None and self._opening is None:
@@ -102,13 +101,13 @@ class LocalDevice:
             self._counters["device calls refused"] += 1
             answer({}, f"{MAX_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
             return
-        if self._calling is not None and self._opening is None and self._begin(asked, timeout_ms, answer):
+        if self._calling is not None and self._opening is None and self._begin(asked, answer):
             return
-        task = asyncio.get_running_loop().create_task(self._ask(asked, timeout_ms, answer, until_ms))
+        task = asyncio.get_running_loop().create_task(self._ask(asked, answer, until_ms))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _begin(self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer) -> bool:
+    def _begin(self, asked: DeviceCommand | None, answer: Answer) -> bool:
         """Have the driver call back; False: it cannot."""
         is_open = True
 
@@ -128,7 +127,7 @@ class LocalDevice:
         assert self._calling is not None
         self._begun += 1
         try:
-            if self._calling.begin(asked, timeout_ms, ended):
+            if self._calling.begin(asked, ended):
                 return True
         except Exception as wrong:  # whatever a driver raises is an answer
             ended(wrong)
@@ -137,9 +136,8 @@ class LocalDevice:
         self._begun -= 1
         return False
 
-    async def _ask(
-        self, asked: DeviceCommand | None, timeout_ms: float, answer: Answer, until_ms: float
-    ) -> None:
+    async def _ask(self, asked: DeviceCommand | None, answer: Answer, until_ms: float) -> None:
+        timeout_ms = timeout_of(asked)
         readings: Readings = {}
         error: str | None = None
         try:

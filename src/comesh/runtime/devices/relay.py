@@ -13,7 +13,7 @@ from typing import Final
 from comesh.core.devices.calls import NO_ANSWER
 from comesh.core.ids import DeviceId, NodeId
 from comesh.drivers.ages import PeerClock
-from comesh.drivers.interface import DeviceCommand, no_answer
+from comesh.drivers.interface import DeviceCommand, no_answer, timeout_of
 from comesh.runtime.devices.frames import (
     DeviceAcknowledge,
     DeviceCall,
@@ -56,36 +56,17 @@ class Relay:
         """Of nodes that answered a call."""
         self._said: dict[DeviceId, tuple[str, int]] = {}
 
-    def ask(
-        self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, timeout_ms: float, answer: Answer
-    ) -> None:
+    def ask(self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, answer: Answer) -> None:
         if self._count[device] >= MAX_OPEN_CALLS:
             self._counters["device calls refused"] += 1
             answer({}, f"{MAX_OPEN_CALLS} calls of {device} are open already; this one was not sent")
             return
         self._number += 1
         number = self._number
-        now_ms = self._now_ms()
         clock = self._clocks.get(home)
-        host_life, host_ms = ("", 0.0) if clock is None else clock.at(now_ms)
-        if asked is None:
-            call = DeviceCall(device, self._life, number, timeout_ms, now_ms, host_life, host_ms)
-        else:
-            call = DeviceCall(
-                device,
-                self._life,
-                number,
-                timeout_ms,
-                now_ms if asked.sent_ms is None else asked.sent_ms,
-                host_life,
-                host_ms,
-                asked.command,
-                asked.argument,
-                asked.run,
-                asked.attempt,
-                asked.step,
-                asked.grant,
-            )
+        host_life, host_ms = ("", 0.0) if clock is None else clock.at(self._now_ms())
+        call = DeviceCall(device, self._life, number, host_life, host_ms, asked)
+        timeout_ms = timeout_of(asked)
         waiting = self._open[number] = _Open(device, home, asked is not None, answer)
         self._count[device] += 1
         loop = asyncio.get_running_loop()

@@ -137,7 +137,7 @@ class Checks:
         while self._read < len(self._log):
             act = self._log[self._read]
             self._read += 1
-            self._chronicle.note(act.at_ms, act.by, act)
+            self._chronicle.note(act.at_ms, act.command.by, act)
             self.locks.on_act(act)
 
     # -- what the checkers say ---------------------------------------------------------------------------

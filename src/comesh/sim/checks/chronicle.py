@@ -122,7 +122,7 @@ def _record(record: Record) -> str:
             held = "free" if hold is None else f"held by {hold.run} attempt {hold.attempt}"
             queue = ", ".join(str(waiter.run) for waiter in record.queue)
             calls = ", ".join(
-                f"{call.run} step {call.step} {call.outcome or 'open'}" for call in record.calls
+                f"{call.origin.run} step {call.origin.step} {call.outcome or 'open'}" for call in record.calls
             )
             return f"{record.device} {held}, waiting: {queue or 'nobody'}, calls: {calls or 'none'}"
         case RoutineRecord():
@@ -147,8 +147,10 @@ def _record(record: Record) -> str:
 
 def _act(row: Acted) -> str:
     outcome = f"refused: {row.refused}" if row.refused is not None else "acted"
-    sent = f"sent {row.sent_ms / 1000:.3f} s by {row.by}"
-    return f"{row.device} {outcome}: {row.command} of {row.run} step {row.step}, {sent}"
+    command, origin = row.command, row.command.origin
+    sent = f"sent {command.sent_ms / 1000:.3f} s by {command.by}"
+    of = "no run" if origin is None else f"{origin.run} step {origin.step}"
+    return f"{row.device} {outcome}: {command.action.command} of {of}, {sent}"
 
 
 def name_of(config: Config) -> str:

@@ -11,6 +11,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
+from comesh.core.actions import Origin
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.records import Call, DeviceRecord, Record
 from comesh.core.stamps import RunId
@@ -26,9 +29,6 @@ KEPT_ACTS: Final = 20_000
 """Acts that must not be repeated, of all devices."""
 DRIFT: Final = 0.02
 """A leader's clock may be fast by this fraction, and give a device on so much sooner."""
-
-Intent = tuple[RunId, int, int]
-"""Run, attempt, step."""
 
 
 class _Span:
@@ -50,7 +50,7 @@ class _DeviceLocks:
         self.cuts = 0
         """How often the group lost history."""
         self.spans: deque[_Span] = deque(maxlen=KEPT_SPANS)
-        self.intents: OrderedDict[Intent, tuple[float, Call]] = OrderedDict()
+        self.intents: OrderedDict[Origin, tuple[float, Call]] = OrderedDict()
         """With the time at which each was first committed."""
 
     @property
@@ -69,9 +69,8 @@ class _DeviceLocks:
 
     def intend(self, calls: tuple[Call, ...], at_ms: float) -> None:
         for call in calls:
-            key = (call.run, call.attempt, call.step)
-            first = self.intents.get(key)
-            self.intents[key] = (at_ms if first is None else first[0], call)
+            first = self.intents.get(call.origin)
+            self.intents[call.origin] = (at_ms if first is None else first[0], call)
         while len(self.intents) > KEPT_INTENTS:
             self.intents.popitem(last=False)
 
@@ -149,35 +148,37 @@ class Locks:
         if act.refused is not None:
             return
         self.acts += 1
-        device, run = act.device, act.run
-        if run is None:
-            self._stray(act, f"{device} acted on {act.command} of no run", ())
+        device, command = act.device, act.command
+        action, origin, sent_ms = command.action, command.origin, command.sent_ms
+        if origin is None:
+            self._stray(act, f"{device} acted on {action.command} of no run", ())
             return
+        run = origin.run
         locks = self._devices.get(device)
-        if locks is None or not locks.held(run, act.sent_ms):
+        if locks is None or not locks.held(run, sent_ms):
             self._stray(act, f"{device} acted for {run}, which did not hold it when that was sent", (run,))
             return
-        since_ms, intent = locks.intents.get((run, act.attempt, act.step), (act.at_ms, None))
-        if intent is None or since_ms > act.sent_ms or intent.command != act.command:
-            what = (
-                f"{device} acted on {act.command} of {run} step {act.step}, sent without a committed intent"
-            )
+        since_ms, intent = locks.intents.get(replace(origin, grant=None), (act.at_ms, None))
+        if intent is None or since_ms > sent_ms or intent.action != action:
+            of = f"{run} step {origin.step}"
+            what = f"{device} acted on {action.command} of {of}, sent without a committed intent"
             self._stray(act, what, (run,))
             return
         holder = locks.holder
-        if act.at_ms - act.sent_ms > (intent.timeout_ms + intent.flight_ms) * (1.0 - DRIFT):
+        if act.at_ms - sent_ms > (action.timeout_ms + intent.flight_ms) * (1.0 - DRIFT):
             self.late_acts += 1
         elif holder is not None and holder != run:
             self._stray(act, f"{device} acted for {run} while {holder} held it", (run, holder))
-        if not intent.idempotent:
-            self._test_once(act, run, locks.cuts)
+        if not action.idempotent:
+            self._test_once(act, origin, locks.cuts)
 
-    def _test_once(self, act: Acted, run: RunId, cuts: int) -> None:
+    def _test_once(self, act: Acted, origin: Origin, cuts: int) -> None:
         """Where the group lost history in between, it may not know that the step was done."""
-        key = (act.device, run, act.step)
+        run, step = origin.run, origin.step
+        key = (act.device, run, step)
         if self._done.get(key) == cuts:
-            what = f"{act.device} did {act.command} of {run} step {act.step} twice, which is not idempotent"
-            self._stray(act, what, (run,))
+            did = f"{act.device} did {act.command.action.command} of {run} step {step}"
+            self._stray(act, f"{did} twice, which is not idempotent", (run,))
         self._done[key] = cuts
         while len(self._done) > KEPT_ACTS:
             self._done.popitem(last=False)

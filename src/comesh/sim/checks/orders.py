@@ -109,13 +109,11 @@ class Orders:
 def _commanding(before: Record | None, device: DeviceRecord) -> list[RunId]:
     """Runs of routines of which an entry lets a new command go."""
     known = before.calls if isinstance(before, DeviceRecord) else ()
-    old = {(call.run, call.attempt, call.step) for call in known}
+    old = {call.origin for call in known}
     return [
-        call.run
+        call.origin.run
         for call in device.calls
-        if (call.run, call.attempt, call.step) not in old
-        and call.outcome is None
-        and not is_by_hand(call.run)
+        if call.origin not in old and call.outcome is None and not is_by_hand(call.origin.run)
     ]
 
 

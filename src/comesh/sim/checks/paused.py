@@ -21,7 +21,7 @@ class PausedCommands:
     def on_sent(self, now_ms: float, node: NodeId, to: NodeId, message: Message, size_bytes: int) -> None:
         if not isinstance(message, Letter) or not isinstance(message.body, Command):
             return
-        run = message.body.run
+        run = message.body.origin.run
         if is_by_hand(run) or message.sender is None or message.by is None:
             return
         history = self._histories.groups.get(message.sender)

@@ -362,5 +362,5 @@ def _take(live: LiveRun, record: RunRecord, at_ms: float) -> None:
     if live.stage is not record.stage:
         live.stage, live.since_ms = record.stage, at_ms
     live.strategy = record.strategy
-    live.devices = tuple(dict.fromkeys(step.device for step in record.steps))
-    live.budget_ms = sum(step.timeout_ms for step in record.steps)
+    live.devices = tuple(record.groups)
+    live.budget_ms = sum(step.action.timeout_ms for step in record.steps)
