@@ -323,6 +323,12 @@ class Bench:
         (command,) = self.take_done(CommandDevice)
         return command
 
+    def sent_origin(self) -> Origin:
+        """For whom the only command that was sent is."""
+        origin = self.sent_command().origin
+        assert origin is not None
+        return origin
+
     # -- the loop ----------------------------------------------------------------------------------------
 
     def _step(self) -> Step:

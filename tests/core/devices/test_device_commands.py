@@ -285,7 +285,9 @@ def test_the_word_of_a_device_that_fences_is_the_last_one() -> None:
     bench.lead(Ballot(1, 0))
     bench.run(10)
     again = bench.sent_command()
-    assert first.grant is not None and again.grant is not None and again.grant > first.grant
+    assert first.origin is not None and first.origin.grant is not None
+    assert again.origin is not None and again.origin.grant is not None
+    assert again.origin.grant > first.origin.grant
     bench.answer(again.call, LAMP, {"on": True})
     bench.lock(B)
     bench.release(A)
@@ -340,7 +342,7 @@ def test_the_next_step_waits_for_what_a_former_leader_may_have_sent() -> None:
     bench.command(A, step=1)
     assert not bench.take_done(CommandDevice)
     bench.run(LANDING_MS + 10)
-    assert bench.sent_command().step == 1
+    assert bench.sent_origin().step == 1
 
 
 @pytest.mark.parametrize("expects", [{"on": True}, None])

@@ -186,7 +186,7 @@ def test_an_open_call_is_not_repeated_before_its_device_is_settled() -> None:
     assert not bench.take_done(CommandDevice)
     bench.say(claim(R1, A, stamp))
     nobody_else(bench, R2, NEAR)
-    assert bench.sent_command().run == A
+    assert bench.sent_origin().run == A
 
 
 def test_an_open_call_of_a_dropped_hold_is_waited_for() -> None:
