@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz operations garble lab reproduce bench peers lock clean
+.PHONY: help demo quick test check fuzz operations garble lab reproduce bench peers lock clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,11 @@ check: $(STAMP)  ## style and types only: quick
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+quick: $(STAMP)  ## style, and the tests of core, deployment and layers: the inner loop, in under 20 seconds
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pytest -q -n 2 --dist worksteal -p no:schemathesis tests/core tests/deployment tests/test_layers.py
 
 test: check  ## all tests, after the checks
 	$(BIN)/pytest -n 2

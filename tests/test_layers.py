@@ -1,6 +1,7 @@
 """The direction of imports, and the purity of the core, as ARCHITECTURE.md promises them."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ CORE_MAY_IMPORT = {
 CORE_MUST_NOT_CALL = {"open", "print", "input", "eval", "exec", "compile", "__import__", "breakpoint"}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def modules(package: str) -> list[Path]:
     return sorted((SOURCE / package).rglob("*.py"))
 
@@ -49,7 +55,7 @@ def modules(package: str) -> list[Path]:
 def imported(path: Path) -> set[str]:
     """Full names of everything a file imports, also inside functions."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -59,10 +65,10 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def impurities(source: str) -> list[str]:
+def impurities(source: ast.Module) -> list[str]:
     """What a source text uses that has an effect, or a source of randomness, outside of the step."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(source):
         match node:
             case ast.Name(id=name) if name in CORE_MUST_NOT_CALL:
                 found.append(f"line {node.lineno}: {name}")
@@ -96,7 +102,7 @@ def test_the_core_is_pure() -> None:
         for name in imported(path):
             top = name.split(".")[0]
             assert top == "comesh" or top in CORE_MAY_IMPORT, f"core/{path.name} imports {name}"
-        found = impurities(path.read_text())
+        found = impurities(parsed(path))
         assert not found, f"core/{path.name}: {found}"
 
 
@@ -118,7 +124,7 @@ def test_the_core_is_pure() -> None:
     ],
 )
 def test_impurity_is_seen(source: str) -> None:
-    assert impurities(source)
+    assert impurities(ast.parse(source))
 
 
 def test_an_arrow_is_seen_however_it_is_written(tmp_path: Path) -> None:
@@ -127,7 +133,7 @@ def test_an_arrow_is_seen_however_it_is_written(tmp_path: Path) -> None:
         "from comesh import sim, cli\nimport comesh.core.ids\nfrom comesh.deployment import model\n"
     )
     assert imported(file) == {"comesh.sim", "comesh.cli", "comesh.core.ids", "comesh.deployment"}
-    assert not impurities("import numpy as np\nx = np.array([1])\nself.print(draws.random)")
+    assert not impurities(ast.parse("import numpy as np\nx = np.array([1])\nself.print(draws.random)"))
 
 
 def test_files_and_functions_stay_small() -> None:
@@ -135,7 +141,7 @@ def test_files_and_functions_stay_small() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text()
         assert text.count("\n") <= 800, f"{path.relative_to(SOURCE)} has {text.count(chr(10))} lines"
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 assert length <= 60, f"{path.relative_to(SOURCE)}: {node.name} has {length} lines"
@@ -143,4 +149,4 @@ def test_files_and_functions_stay_small() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
-        assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(SOURCE)} has no docstring"
+        assert ast.get_docstring(parsed(path)), f"{path.relative_to(SOURCE)} has no docstring"
