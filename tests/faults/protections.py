@@ -210,7 +210,7 @@ PROTECTIONS: Final = (
     Protection(
         name="commit before outside effects",
         what="a grant, a command, a firing is said only when what it rests on is committed",
-        off=replacing(Serving, "_waits_for", property(lambda self: self._committed)),
+        off=replacing(Serving, "_waits_for", property(lambda self: self.committed)),
         breaks=_CHAIN | _LOCKS | {_LOSS},
     ),
     Protection(

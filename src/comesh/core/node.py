@@ -111,7 +111,7 @@ class Node:
                 self._on_membership(event, step)
             return step.effects
         for number, event in enumerate(events):
-            shares = _shares_entry(event) and number % MAX_TOGETHER and _shares_entry(events[number - 1])
+            shares = number % MAX_TOGETHER and _shares_entry(event) and _shares_entry(events[number - 1])
             if number and not shares:
                 groups.settle(step)
             self._route(event, groups, step)
@@ -148,13 +148,14 @@ class Node:
     def _route(self, event: AnyEvent, groups: Groups, step: Step) -> None:
         match event:
             case MessageReceived(message=message):
-                self._compare_versions(event, groups, step)
+                newest = groups.versions.newest.version
+                if event.deployment != newest:
+                    self._on_other_version(event, newest, groups, step)
                 if isinstance(message, _OF_GROUPS):
                     # A node that the newest version has no more keeps its seats until they are handed off,
                     # and may still have to hear of that version; or it led when the next one was committed.
                     keeps = isinstance(message, InConfig | DocumentAsked | DocumentGiven)
-                    former = keeps and self.membership.is_former(event.sender)
-                    if former or self.membership.hears(event.sender, event.incarnation, step):
+                    if self.membership.hears(event.sender, event.incarnation, step, also_former=keeps):
                         self._on_group_message(event, message, groups, step)
                 else:
                     self.membership.on_message(event, message, step)
@@ -190,11 +191,10 @@ class Node:
             case _:
                 assert_never(event)
 
-    def _compare_versions(self, event: MessageReceived, groups: Groups, step: Step) -> None:
-        newest = groups.versions.newest.version
+    def _on_other_version(self, event: MessageReceived, newest: int, groups: Groups, step: Step) -> None:
         if event.deployment > newest:
             groups.post_office.on_newer(event.sender, step)
-        elif event.deployment < newest and self.membership.is_former(event.sender):
+        elif self.membership.is_former(event.sender):
             # It does not know yet that it was removed, and nobody else speaks to it any more.
             step.send(event.sender, self.membership.incarnation, Gossip(GossipItems()))
 

@@ -5,6 +5,7 @@ import pytest
 from comesh.core.group.config import UNBOUND_STORE, Config, Seat
 from comesh.core.group.finder import UNANSWERED, Finder, is_quiet, listing_announcement
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.membership.announcements import Board
 from comesh.core.messages import Announcement
 from comesh.core.plan import Plan, SelectionSettings
 from comesh.core.program import Program, ProtocolSettings
@@ -39,8 +40,8 @@ class Desk:
     """Writes to the hall by hand, under a board and a clock of its own."""
 
     def __init__(self) -> None:
-        self.board: dict[str, Announcement] = {}
-        self.finder = Finder(self.board.get)
+        self.board = Board()
+        self.finder = Finder(self.board)
         self.now_ms = 0.0
 
     @property
@@ -62,7 +63,7 @@ class Desk:
         seats = tuple(Seat(node, UNBOUND_STORE) for node in (N4, N5, N6))
         config = Config(HALL, 1, 0, seats, 1000, 1)
         key, version, value = listing_announcement(config, ballot, leader, quiet=False)
-        self.board[key] = Announcement(key, version, value)
+        self.board.put(Announcement(key, version, value))
 
 
 def test_a_group_is_silent_from_the_first_question_to_its_next_word() -> None:

@@ -8,6 +8,7 @@ import pytest
 from comesh.core.events import MessageReceived
 from comesh.core.group.post import Post
 from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId, RoutineId
+from comesh.core.membership.announcements import Board
 from comesh.core.program import Program, ProtocolSettings
 from comesh.core.stamps import OPENING, Ballot, Fence, RunId, Stamp
 from comesh.core.step import Step
@@ -26,9 +27,8 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
     """The leader of the run's group may be so new that nobody else has heard of it."""
     around: Any = SimpleNamespace(
         own=NodeId("n3"),
-        announcement=lambda key: None,
         serving=lambda group: None,
-        membership=SimpleNamespace(incarnation=Incarnation(1, 0, 0)),
+        membership=SimpleNamespace(incarnation=Incarnation(1, 0, 0), beliefs=SimpleNamespace(board=Board())),
         versions=SimpleNamespace(newest=SimpleNamespace(settings=ProtocolSettings())),
     )
     post = Post(around)

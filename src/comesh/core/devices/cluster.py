@@ -22,45 +22,38 @@ class Cluster:
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
         self.devices = serving.program.devices_of(serving.group)
-        self._known = frozenset(self.devices)
+        self._keys = {device: device_key(device) for device in self.devices}
+        """Of the records of the devices that it has at this deployment version."""
         self._sure = serving.program.version == serving.config.version
         """A leader that lacks the document of its config does not know what was removed."""
-        self._occupied: dict[DeviceId, None] = {}
+        self.occupied: dict[DeviceId, None] = {}
+        """Devices with a hold, a waiter or a call that may still land."""
         for record in self.records():
             self._count(record)
 
     @property
-    def occupied(self) -> tuple[DeviceId, ...]:
-        """Devices with a hold, a waiter or a call that may still land."""
-        return tuple(self._occupied)
-
-    @property
-    def is_occupied(self) -> bool:
-        return bool(self._occupied)
-
-    @property
     def is_in_flight(self) -> bool:
         """A command is under way, or may still land."""
-        found = (self.find(device) for device in self._occupied)
+        found = (self.find(device) for device in self.occupied)
         return any(record is not None and not is_quiet(record) for record in found)
 
     def knows(self, device: DeviceId) -> bool:
         """It is a device of this group at this deployment version."""
-        return device in self._known
+        return device in self._keys
 
     def records(self) -> list[DeviceRecord]:
         return sorted(self.serving.all(DeviceRecord), key=lambda record: record.device)
 
     def find(self, device: DeviceId) -> DeviceRecord | None:
         """Its record, an empty one where there is none yet; None: the group does not look after it."""
-        record = self.serving.get(device_key(device), DeviceRecord)
-        if record is None and device in self._known:
-            return DeviceRecord(device)
-        return None if self._is_removed(device) else record
+        key = self._keys.get(device)
+        if key is not None:
+            return self.serving.get(key, DeviceRecord) or DeviceRecord(device)
+        return None if self._is_removed(device) else self.serving.get(device_key(device), DeviceRecord)
 
     def put(self, record: DeviceRecord) -> None:
         self._count(record)
-        if self._is_removed(record.device):
+        if record.device not in self._keys and self._is_removed(record.device):
             self._forget(record)
         else:
             self.serving.put(record)
@@ -105,7 +98,7 @@ class Cluster:
 
     def _is_removed(self, device: DeviceId) -> bool:
         """The deployment has it no more, and nothing of it is open."""
-        return self._sure and device not in self._known and device not in self._occupied
+        return self._sure and device not in self._keys and device not in self.occupied
 
     def _forget(self, record: DeviceRecord) -> None:
         """All but which events it told: it repeats what it heard no acknowledgement of, also much later."""
@@ -116,7 +109,7 @@ class Cluster:
             self.serving.put(left)
 
     def _count(self, record: DeviceRecord) -> None:
-        if record.hold is not None or record.queue or any(not call.landed for call in record.calls):
-            self._occupied[record.device] = None
+        if record.hold is not None or record.queue or not is_quiet(record):
+            self.occupied[record.device] = None
         else:
-            self._occupied.pop(record.device, None)
+            self.occupied.pop(record.device, None)

@@ -82,7 +82,7 @@ class Locks:
         self._by_age = aged or self._serving.era > FIRST_ERA
 
     def begin(self, step: Step) -> None:
-        for device in self._cluster.occupied:
+        for device in tuple(self._cluster.occupied):
             self.advance(device, step)
 
     # -- requests ----------------------------------------------------------------------------------------

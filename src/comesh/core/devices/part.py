@@ -43,7 +43,7 @@ class Devices:
 
     @property
     def busy(self) -> bool:
-        return self._cluster.is_occupied
+        return bool(self._cluster.occupied)
 
     @property
     def in_flight(self) -> bool:

@@ -8,15 +8,14 @@ again, whoever waits for it asks at once.
 """
 
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import NamedTuple
 
 import msgspec
 
 from comesh.core.group.config import Config, unbound
 from comesh.core.ids import Counter, GroupId, NodeId
-from comesh.core.membership.announcements import QUIET
-from comesh.core.messages import Announcement
+from comesh.core.membership.announcements import QUIET, Board
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
@@ -98,9 +97,13 @@ def _awaits_word(letter: Letter) -> bool:
 
 
 class Finder:
-    def __init__(self, board: Callable[[str], Announcement | None]) -> None:
+    def __init__(self, board: Board) -> None:
         self._board = board
-        self._listings: dict[GroupId, tuple[int, Listing]] = {}
+        self._digest = board.digest
+        self._listings: dict[GroupId, Listing] = {}
+        """What the board says of a group, looked up once until the board changes."""
+        self._decoded: dict[GroupId, tuple[int, Listing]] = {}
+        """The last listing, and the version of its announcement."""
         self._leaders: dict[GroupId, tuple[Fence, NodeId]] = {}
         self._unanswered: dict[GroupId, int] = {}
         self._recent: dict[GroupId, deque[Sent]] = {}
@@ -108,18 +111,29 @@ class Finder:
         """When a group was first asked something since its last word."""
 
     def listing(self, group: GroupId) -> Listing | None:
-        announcements = [one for key in announcement_keys(group) if (one := self._board(key)) is not None]
+        if self._digest != self._board.digest:
+            self._digest = self._board.digest
+            self._listings.clear()
+        found = self._listings.get(group)
+        if found is None:
+            found = self._look_up(group)
+            if found is not None:
+                self._listings[group] = found
+        return found
+
+    def _look_up(self, group: GroupId) -> Listing | None:
+        announcements = [one for key in announcement_keys(group) if (one := self._board.get(key)) is not None]
         if not announcements:
             return None
         announcement = max(announcements, key=lambda one: one.version)
-        known = self._listings.get(group)
+        known = self._decoded.get(group)
         if known is not None and known[0] == announcement.version:
             return known[1]
         try:
             listing = _decoder.decode(announcement.value)
         except msgspec.DecodeError:
             return None
-        self._listings[group] = (announcement.version, listing)
+        self._decoded[group] = (announcement.version, listing)
         return listing
 
     def where(self, group: GroupId, program: Program) -> NodeId | None:
@@ -129,10 +143,10 @@ class Finder:
         if listing is not None and (known is None or listing.fence > known[0]):
             known = self._leaders[group] = (listing.fence, listing.leader)
             self._unanswered[group] = 0
-        nodes = self._nodes(group, program)
         tries = self._unanswered.get(group, 0) // UNANSWERED
         if known is not None and tries == 0:
             return known[1]
+        nodes = self._nodes(group, program)
         if not nodes:
             return None if known is None else known[1]
         return nodes[(tries - (known is not None)) % len(nodes)]

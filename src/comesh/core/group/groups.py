@@ -242,7 +242,7 @@ class Groups:
                 self.on_in_config(self.own, self._local.popleft(), step)
             elif self.post_office.inside:
                 self.post_office.deliver(step)
-            elif not self._servings or not self._settle_one(step):
+            elif not self._settle_one(step):
                 return
         raise RuntimeError(f"{self.own}: a step does not come to rest")
 

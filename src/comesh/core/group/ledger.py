@@ -73,15 +73,17 @@ class Ledger:
 
     def append(self, entry: Entry) -> None:
         """Put the records of the next entry in."""
-        before = tuple([self.records.get(record.key) for record in entry])
+        records, before = self.records, []
         for record in entry:
+            key = record.key
+            before.append(records.get(key))
             if isinstance(record, Gone):
-                self.records.pop(record.gone, None)
+                records.pop(key, None)
             else:
-                self.records[record.key] = record
-            self._changed[record.key] = None
+                records[key] = record
+            self._changed[key] = None
         self.number += 1
-        self._ring.append(_Kept(entry, before))
+        self._ring.append(_Kept(entry, tuple(before)))
 
     def follow(self, entry: SaidEntry) -> Entry | None:
         """Put in what the next entry says, and return it whole; None: it does not follow from this state."""
@@ -101,22 +103,21 @@ class Ledger:
 
     def since(self, number: int) -> tuple[Entry, ...] | None:
         """The entries after that number, or None where the ring does not reach back."""
-        kept = self._kept_since(number)
-        return None if kept is None else tuple([one.entry for one in kept])
+        missing = self._missing(number)
+        return None if missing is None else tuple([self._ring[at].entry for at in missing])
 
     def said_since(self, number: int) -> tuple[SaidEntry, ...] | None:
         """The same for a message; None also where they are too much for one."""
-        kept = self._kept_since(number)
-        if kept is None:
+        missing = self._missing(number)
+        if missing is None:
             return None
-        entries = tuple([one.said for one in kept])
-        return None if len(kept) > FEW_ENTRIES and len(_encode(entries)) > MAX_BYTES else entries
+        entries = tuple([self._ring[at].said for at in missing])
+        return None if len(missing) > FEW_ENTRIES and len(_encode(entries)) > MAX_BYTES else entries
 
-    def _kept_since(self, number: int) -> list[_Kept] | None:
-        missing = self.number - number
-        if not 0 <= missing <= len(self._ring):
-            return None
-        return [self._ring[at] for at in range(-missing, 0)]
+    def _missing(self, number: int) -> range | None:
+        """Where in the ring the entries after that number are; None: it does not reach back."""
+        count = self.number - number
+        return range(-count, 0) if 0 <= count <= len(self._ring) else None
 
     def snapshot(self) -> tuple[Record, ...]:
         return tuple(self.records.values())

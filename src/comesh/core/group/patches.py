@@ -26,7 +26,7 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 def said(entry: Entry, before: tuple[Record | None, ...]) -> SaidEntry:
     """An entry as it is sent; before: the records that its own take the place of, None for new ones."""
-    return tuple(_patched(old, new) for old, new in zip(before, entry, strict=True))
+    return tuple([_patched(old, new) for old, new in zip(before, entry, strict=True)])
 
 
 def _patched(old: Record | None, new: Record) -> Record | Changed:

@@ -68,7 +68,7 @@ class _Request:
 class Post:
     def __init__(self, groups: "Groups") -> None:
         self._groups = groups
-        self.finder = Finder(groups.announcement)
+        self.finder = Finder(groups.membership.beliefs.board)
         self.inside: deque[tuple[NodeId, Letter]] = deque()
         """Letters to groups that this node serves itself."""
         self._requests: dict[str, _Request] = {}

@@ -150,10 +150,14 @@ class Serving:
         self.ended = False
         self.holds_back = False
         """No command begins: those under way are waited for, and then another config serves."""
+        self.has_work = False
+        """Something was staged or said since the last seal."""
         self._records: dict[str, Record] = dict(records)
         self._staged: dict[str, Record] = {}
         self._number = number
-        self._committed = committed
+        self.committed = committed
+        """The number up to which all entries are."""
+        self.era: Era = self.group_record.era
         self._stamps = 0
         self._local: deque[Letter] = deque()
         self._outward: deque[tuple[int, Then]] = deque()
@@ -176,8 +180,11 @@ class Serving:
 
     def put(self, record: Record) -> None:
         """Stage a record; the entry of this step carries it."""
-        self._records[record.key] = record
-        self._staged[record.key] = record
+        key = record.key
+        self._records[key] = self._staged[key] = record
+        self.has_work = True
+        if isinstance(record, GroupRecord):
+            self.era = record.era
 
     def prove(self) -> None:
         """Stage what is there already: what is said in this step is said by who still leads after it."""
@@ -186,14 +193,11 @@ class Serving:
     def drop(self, key: str) -> None:
         if self._records.pop(key, None) is not None:
             self._staged[key] = Gone(key)
+            self.has_work = True
 
     @property
     def group_record(self) -> GroupRecord:
         return self.get("group", GroupRecord) or GroupRecord()
-
-    @property
-    def era(self) -> Era:
-        return self.group_record.era
 
     def stamp(self) -> Stamp:
         """A new one, higher than all before in this group."""
@@ -208,6 +212,7 @@ class Serving:
         letter = Letter(to, self.group, self.fence, self.config.version, body)
         if to == self.group:
             self._local.append(letter)
+            self.has_work = True
         else:
             self._post(letter, None, still)
 
@@ -226,6 +231,7 @@ class Serving:
     def then(self, call: Then) -> None:
         """Do this once all that is staged now is committed, if this node still serves."""
         self._fresh.append(call)
+        self.has_work = True
 
     def do(self, effect: Effect) -> None:
         """Have an effect after commit."""
@@ -268,10 +274,6 @@ class Serving:
     def in_flight(self) -> bool:
         return any(part.in_flight for part in self.parts.values())
 
-    @property
-    def committed(self) -> int:
-        return self._committed
-
     def begin(self, step: Step) -> None:
         for part in self.parts.values():
             part.begin(step)
@@ -283,11 +285,6 @@ class Serving:
     def on_reached(self, group: GroupId, step: Step) -> None:
         for part in self.parts.values():
             part.on_reached(group, step)
-
-    @property
-    def has_work(self) -> bool:
-        """Something was staged or said since the last seal."""
-        return bool(self._staged or self._local or self._fresh)
 
     @property
     def next_entry(self) -> int:
@@ -307,8 +304,10 @@ class Serving:
             self._number += 1
         else:
             self._mails = []
-        self._outward.extend((self._waits_for, call) for call in self._fresh)
+        number = self._waits_for
+        self._outward.extend([(number, call) for call in self._fresh])
         self._fresh = []
+        self.has_work = False
         return entry
 
     def take_mails(self) -> list[Mail]:
@@ -323,8 +322,8 @@ class Serving:
 
     def on_committed(self, number: int, step: Step) -> None:
         """All entries up to this number are committed: what waited for them happens, in order."""
-        self._committed = max(self._committed, number)
-        while self._outward and self._outward[0][0] <= self._committed:
+        self.committed = max(self.committed, number)
+        while self._outward and self._outward[0][0] <= self.committed:
             self._outward.popleft()[1](step)
 
     def end(self, step: Step) -> None:

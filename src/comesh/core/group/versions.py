@@ -6,6 +6,7 @@ compiles it, and keeps it in its journal before it acts on it.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
@@ -62,17 +63,12 @@ class Versions:
 class Deployments:
     """The part of the group `deployment`: takes new versions in, one after the other."""
 
+    busy: Final = False
+    in_flight: Final = False
+
     def __init__(self, serving: Serving, versions: Versions) -> None:
         self._serving = serving
         self._versions = versions
-
-    @property
-    def busy(self) -> bool:
-        return False
-
-    @property
-    def in_flight(self) -> bool:
-        return False
 
     @property
     def _current(self) -> int:

@@ -154,16 +154,9 @@ class Medley:
 
     def on_message(self, event: MessageReceived, message: MembershipMessage, step: Step) -> None:
         asks = isinstance(message, _ASKING)
-        if self._listen(event.sender, event.incarnation, step, asks=asks):
+        if self.hears(event.sender, event.incarnation, step, asks=asks):
             self._on_membership(self._roster.index[event.sender], event, message, step)
             self._spread_soon(step)
-
-    def hears(self, sender: NodeId, incarnation: Incarnation, step: Step) -> bool:
-        """Is the sender a node of this version, of no older life than known? Being heard proves life."""
-        heard = self._listen(sender, incarnation, step, asks=False)
-        if heard:
-            self._spread_soon(step)
-        return heard
 
     def on_timer(self, timer: Timer, step: Step) -> None:
         if timer.what == "no_answer":
@@ -262,10 +255,23 @@ class Medley:
             case Doubled():
                 self._on_doubled(event.sender, message, step)
 
-    def _listen(self, sender: NodeId, incarnation: Incarnation, step: Step, *, asks: bool) -> bool:
-        """Is this a voice to listen to? Then it was heard now. asks: its message wants an answer."""
+    def hears(
+        self,
+        sender: NodeId,
+        incarnation: Incarnation,
+        step: Step,
+        *,
+        asks: bool = False,
+        also_former: bool = False,
+    ) -> bool:
+        """Is the sender a node of this version, of no older life than known? Being heard proves life.
+
+        asks: its message wants an answer. also_former: it may be one that a newer version has no more.
+        """
         number = self._roster.index.get(sender)
         if number is None:
+            if also_former and sender in self._former:
+                return True
             if not self._former.is_expected(sender, step.now_ms):
                 step.observe(Refused(sender, "not a node of this deployment version"))
             return False
@@ -295,6 +301,7 @@ class Medley:
                 self._tell(name, table.update(sender), step)
             return False
         self.beliefs.hear(sender, voice, step)
+        self._spread_soon(step)
         if asks and table.state(sender) == MemberState.DEAD:
             self._tell(name, table.update(sender), step)
         return True

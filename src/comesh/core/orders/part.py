@@ -49,18 +49,13 @@ PAUSED: Final = "paused"
 class Orders:
     """devices and routines None: the group looks after none."""
 
+    busy: Final = False
+    in_flight: Final = False
+
     def __init__(self, serving: Serving, devices: "Devices | None", routines: "Routines | None") -> None:
         self._serving = serving
         self._devices = devices
         self._routines = routines
-
-    @property
-    def busy(self) -> bool:
-        return False
-
-    @property
-    def in_flight(self) -> bool:
-        return False
 
     def begin(self, step: Step) -> None:
         self._drop_removed()
