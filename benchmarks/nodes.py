@@ -67,7 +67,7 @@ def of_detection() -> Iterator[Row]:
 def of_rest() -> Iterator[Row]:
     found = rest.measure(60.0)
     yield at_most("11 nodes ready, s", found.ready_s, 8.0)
-    yield at_most("a node at rest, MiB resident", found.max_memory_mib, 70.0)
+    yield at_most("a node at rest, MiB resident", found.max_memory_mib, 55.0)
     yield at_most(
         "a node at rest, percent of a core", found.mean_cpu_percent, 2.0, f"most {found.max_cpu_percent:.2f}"
     )

@@ -1,6 +1,7 @@
 """Every command's help, as a newcomer with 80 columns reads it."""
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,16 @@ def test_every_command_is_in_one_section_and_says_what_it_does_on_one_line() -> 
             assert not line.rstrip().endswith("..."), line
             assert len(line) <= 80
     assert len(COMMANDS) == len(set(COMMANDS))
+
+
+def test_a_command_that_simulates_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    for name in [name for name in sys.modules if name.startswith(("comesh.sim", "comesh.cli.sim"))]:
+        monkeypatch.delitem(sys.modules, name)
+    told = CliRunner().invoke(app, ["sim", "--devices", "50", "what"])
+    assert told.exit_code == 2
+    assert "needs numpy: pip install 'comesh[sim]'" in told.stderr
+    assert "Needs: pip install 'comesh[sim]'." in CliRunner().invoke(app, ["--help"]).stdout
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)

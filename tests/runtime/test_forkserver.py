@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from comesh.cli.up import is_ready
 from comesh.core.ids import NodeId
 from comesh.deployment.load import load_bytes
 from comesh.runtime.forkserver import ForkServer, ForkServerError
@@ -74,6 +75,25 @@ def test_a_mesh_can_kill_one_of_its_nodes(tmp_path: Path) -> None:
     finally:
         mesh.close()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_node_has_loaded_no_numpy(tmp_path: Path) -> None:
+    """Which takes 11 MiB: the plan of a node's deployment needs Python's own integers only."""
+    deployment = load_bytes(ONE).deployment
+    assert deployment is not None
+    mesh = LocalMesh(tmp_path, deployment, ONE.decode())
+    mesh.prepare()
+    try:
+        mesh.start("n1")
+        ends = time.monotonic() + LONG_S
+        while not is_ready(mesh, "n1"):
+            assert time.monotonic() < ends, mesh.last_words("n1", 1)
+            time.sleep(0.05)
+        loaded = Path(f"/proc/{mesh.pid('n1')}/maps").read_text()
+        assert "pydantic_core" in loaded
+        assert "numpy" not in loaded
+    finally:
+        mesh.close()
 
 
 def test_a_nursery_that_died_says_so(fork_server: ForkServer, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from comesh import __version__
 from comesh.cli.help import CommandGroup, HelpfulCommand
-from comesh.cli.terminal import Exit, drop_output, err, out
+from comesh.cli.terminal import Exit, drop_output, err, fail, out
 from comesh.deployment.problems import did_you_mean
 
 PANELS: Final = {
@@ -92,7 +92,12 @@ class Commands(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         name = OTHERWISE_CALLED.get(cmd_name, cmd_name)
-        found = getattr(import_module(f"comesh.cli.{name}"), name)
+        try:
+            found = getattr(import_module(f"comesh.cli.{name}"), name)
+        except ModuleNotFoundError as missing:
+            if missing.name != "numpy":
+                raise
+            return _without_simulator(cmd_name)
         if isinstance(found, typer.Typer):  # a command with sub-commands
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -115,6 +120,18 @@ class Commands(CommandGroup):
     def invoke(self, ctx: Any) -> Any:
         with _ending_well_if_cut_short(), _in_plain_words():
             return super().invoke(ctx)
+
+
+def _without_simulator(name: str) -> Any:
+    """What stands for a command whose libraries are not installed, whatever its options."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @alone.command(name, context_settings=anything, help="Needs: pip install 'comesh[sim]'.")
+    def missing() -> None:
+        fail(f"comesh {name} simulates or judges meshes, which needs numpy: pip install 'comesh[sim]'")
+
+    return get_command(alone)
 
 
 app = typer.Typer(

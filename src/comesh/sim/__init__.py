@@ -1,5 +1,6 @@
 """The simulator: runs the pure core in virtual time over a mesh with faults. See docs/simulator.md."""
 
+from comesh.sim import vectorised as vectorised  # registers itself
 from comesh.sim.fault_files import parse_schedule
 from comesh.sim.fault_model import DRAWN, Fault
 from comesh.sim.fault_schedules import RandomFaults, Schedule, random_schedule

@@ -1,7 +1,13 @@
 """Deployments for the tests of selection: grids as in the paper, and anything that hypothesis likes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 from hypothesis import strategies as st
 
+from comesh.core import arithmetic as core_arithmetic
+from comesh.core.arithmetic import Arithmetic
 from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import (
@@ -15,6 +21,18 @@ from comesh.core.plan import (
     SelectionSettings,
 )
 from comesh.core.selection import make_plan
+from comesh.sim.vectorised import Vectorised
+
+ARITHMETICS = (Arithmetic(), Vectorised())
+
+
+@contextmanager
+def computed_by(arithmetic: Arithmetic) -> Iterator[None]:
+    """Plans of every size are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core_arithmetic, "PLAIN", arithmetic)
+        patch.setattr(core_arithmetic, "_large", [])
+        yield
 
 
 def node(name: str, x_mm: int = 0, y_mm: int = 0, z_mm: int = 0, domain: str | None = None) -> PlannedNode:

@@ -18,9 +18,8 @@ from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
 from comesh.core.plan import Locality, Lsh, Plan, PlannedDevice, PlannedNode, SelectionSettings
 from comesh.core.selection import Selector, make_plan
-from comesh.core.selection.gaussian import gaussian
 from comesh.core.selection.hashing import chain, id_hash
-from comesh.core.selection.lsh import HashFamily
+from comesh.core.selection.lsh import HashFamily, gaussian
 
 FILE = Path(__file__).with_name("vectors.json")
 DOMAINS = (None, "east", "west", "east", "ups", "west", "east")
@@ -85,8 +84,8 @@ def epoch_of(
     view = selector.at(epoch, alive, table)
     settings = plan.settings
     family = HashFamily(settings.lsh, settings.seed, epoch, plan.spacing_mm)
-    vectors = selector.node_vectors(table) + family.jitter(selector.node_words)
-    buckets = family.buckets(vectors).T.tolist()
+    vectors = selector.node_vectors(table, family)
+    buckets = [[number for part in family.functions.buckets(vector) for number in part] for vector in vectors]
     groups: dict[str, Any] = {}
     for group in selector.groups:
         groups[group] = {"key": word(selector.key(group, epoch)), "members": view.members(group)}
@@ -99,10 +98,10 @@ def epoch_of(
         "table": table,
         "size": view.size,
         "cap": view.cap,
-        "width": family.width,
-        "directions": family.directions.tolist(),
-        "offsets": family.offsets.tolist(),
-        "vectors": dict(zip(selector.node_ids, vectors.tolist(), strict=True)),
+        "width": family.functions.width,
+        "directions": family.functions.directions,
+        "offsets": family.functions.offsets,
+        "vectors": dict(zip(selector.node_ids, vectors, strict=True)),
         "buckets": dict(zip(selector.node_ids, buckets, strict=True)),
         "groups": groups,
     }

@@ -6,6 +6,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from selection_plans import device, grid, node, plans, routine, settings
 
+from comesh.core.arithmetic import Point, mean_point, point_of, squared
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.plan import (
     Locality,
@@ -18,16 +19,16 @@ from comesh.core.plan import (
 )
 from comesh.core.selection import PlanningError, make_plan
 from comesh.core.selection.clustering import clusters_by_place
-from comesh.core.selection.geometry import Integers, mean_place, place_array, squared_distances
 
 
 def cluster_of(plan: Plan) -> dict[DeviceId, GroupId]:
     return {device: cluster.group for cluster in plan.clusters for device in cluster.devices}
 
 
-def inertia(places: Integers, clusters: list[list[int]]) -> int:
+def inertia(points: list[Point], clusters: list[list[int]]) -> int:
     """The sum of squared distances to the clusters' means."""
-    return sum(int(squared_distances(places[rows], mean_place(places[rows])).sum()) for rows in clusters)
+    means = [mean_point(points[row] for row in rows) for rows in clusters]
+    return sum(squared(points[row], mean) for rows, mean in zip(clusters, means, strict=True) for row in rows)
 
 
 @limits(max_examples=60, deadline=None)
@@ -44,7 +45,7 @@ def test_every_device_is_in_one_cluster_and_none_is_too_large(plan: Plan) -> Non
 @pytest.mark.parametrize("count", (250, 500, 1000))
 def test_clusters_of_a_grid_are_full_and_compact(count: int) -> None:
     """Not a third wider than boxes of 3 x 3 x 2.8, which no grid can be cut into."""
-    places = place_array(one.place for one in grid(count, 0)[1])
+    places = [point_of(one.place) for one in grid(count, 0)[1]]
     near = clusters_by_place(places, 25)
     assert [len(rows) for rows in near] == [25] * (count // 25)
     box_mm2 = 1000**2 * (2 * (3**2 - 1) + 2.8**2 - 1) / 12

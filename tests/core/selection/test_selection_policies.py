@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from selection_plans import grid_plan
 
+from comesh.core.arithmetic import squared
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.selection import PlanningError, Selector
-from comesh.core.selection.members import Draft
+from comesh.core.selection.members import Draft, config_size
 from comesh.core.selection.policies import (
     LEADER_POLICIES,
     MEMBER_POLICIES,
@@ -19,7 +20,6 @@ from comesh.core.selection.policies import (
     register_leader_policy,
     register_member_policy,
 )
-from comesh.core.selection.sizes import config_size
 
 Members = Callable[[MemberFunction], str]
 Leaders = Callable[[LeaderFunction], str]
@@ -55,10 +55,10 @@ def test_a_policy_chooses_members(members: Members) -> None:
     selector = Selector(grid_plan(100, 1, f=2, members=members(nearest)))
     chosen = selector.select_all(3, selector.node_ids, {})
     for group in selector.watched:
-        centre = selector.device_places[selector.centre_row(group, 3)]
-        away = ((selector.node_places - centre) ** 2).sum(axis=1)
-        of_members = sorted(int(away[selector.node_row[node]]) for node in chosen[group])
-        assert of_members == sorted(away.tolist())[:5]
+        centre = selector.device_points[selector.centre_row(group, 3)]
+        away = [squared(point, centre) for point in selector.node_points]
+        of_members = sorted(away[selector.node_row[node]] for node in chosen[group])
+        assert of_members == sorted(away)[:5]
 
 
 def test_deployment_goes_by_hash_whatever_the_policy(members: Members) -> None:
@@ -93,7 +93,7 @@ def test_a_policy_sees_what_nodes_served(members: Members) -> None:
     seen: list[int] = []
 
     def look(choice: Choice, draft: Draft) -> None:
-        seen.append(int(choice.served.sum()))
+        seen.append(sum(choice.served))
 
     plan = grid_plan(60, 1, members=members(look))
     selector = Selector(plan)
@@ -115,8 +115,8 @@ def test_a_leader_policy_ranks_and_changes_no_member(leaders: Leaders) -> None:
     for group in plain.watched:
         before, after = (one.select(group, 1, one.node_ids, {}) for one in (plain, own))
         assert sorted(before) == sorted(after)
-        centre = own.device_places[own.centre_row(group, 1)]
-        away = [int(((own.node_places[own.node_row[node]] - centre) ** 2).sum()) for node in after]
+        centre = own.device_points[own.centre_row(group, 1)]
+        away = [squared(own.node_points[own.node_row[node]], centre) for node in after]
         assert away == sorted(away, reverse=True)
 
 

@@ -11,13 +11,10 @@ import math
 from array import array
 from collections.abc import Sequence
 
-import numpy as np
-
 from comesh.core.draws import Draws
 from comesh.core.membership.roster import Roster
 from comesh.core.membership.settings import MembershipSettings
 from comesh.core.membership.table import Table
-from comesh.core.selection.hashing import chain_each
 
 MAX_SHARE = 4
 """However near a node is, it gets at most others / 2 slots: a quarter of a full schedule, more in a small
@@ -121,14 +118,7 @@ class ProbeSchedule:
 
     def _fill(self) -> None:
         """Each node's slots at even distances, from a start drawn for this filling."""
-        counts = np.frombuffer(self._counts, dtype=np.uint16)
-        words = chain_each(self._draws.word(), np.arange(len(counts), dtype=np.uint64))
-        starts = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        numbers = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
-        first_slots = np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
-        turns = np.arange(len(numbers), dtype=np.int64) - first_slots
-        places = (starts[numbers] + turns) / counts[numbers]
-        self._order = array("H", numbers[np.argsort(places, kind="stable")].tobytes())
+        self._order = array("H", self._roster.probe_order(self._draws.word(), self._counts))
         self._at = 0
 
     def _nearby(self) -> Sequence[int]:

@@ -10,9 +10,7 @@ mostly near each other. Each node watches over the next living one in the ring, 
 import math
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
+from comesh.core.arithmetic import arithmetic_for, point_of
 from comesh.core.ids import NodeId
 from comesh.core.plan import Place, PlannedNode
 from comesh.core.selection.hashing import id_hash
@@ -23,7 +21,17 @@ MAX_NODES = 65_535
 
 
 class Roster:
-    __slots__ = ("_places_mm", "domains", "hashes", "ids", "index", "nodes", "ring", "ring_position")
+    __slots__ = (
+        "_arithmetic",
+        "_places",
+        "domains",
+        "hashes",
+        "ids",
+        "index",
+        "nodes",
+        "ring",
+        "ring_position",
+    )
 
     def __init__(self, nodes: Sequence[PlannedNode]) -> None:
         if len(nodes) > MAX_NODES:
@@ -34,8 +42,8 @@ class Roster:
         self.index: dict[NodeId, int] = {node_id: number for number, node_id in enumerate(self.ids)}
         self.hashes: tuple[int, ...] = tuple(id_hash("node", node_id) for node_id in self.ids)
         self.domains: tuple[str | None, ...] = tuple(node.power_domain for node in ordered)
-        places = [(node.place.x_mm, node.place.y_mm, node.place.z_mm) for node in ordered]
-        self._places_mm: npt.NDArray[np.float64] = np.array(places, dtype=np.float64).reshape(-1, 3)
+        self._arithmetic = arithmetic_for(len(ordered))
+        self._places = self._arithmetic.places([point_of(node.place) for node in ordered])
         self.ring: tuple[int, ...] = _ring([node.place for node in ordered])
         """Node numbers in ring order."""
         self.ring_position: dict[int, int] = {number: at for at, number in enumerate(self.ring)}
@@ -55,23 +63,12 @@ class Roster:
         return [other for other in self.ring if other != number and self.domains[other] == domain][:most]
 
     def weights(self, number: int, exponent: int) -> list[float]:
-        """1 / distance^exponent from one node to each, in units of its nearest; 0 to itself.
+        """1 / distance^exponent from one node to each, in units of its nearest; 0 to itself."""
+        return self._arithmetic.probe_weights(self._places, number, exponent)
 
-        Nodes in one place count as a thousandth of the nearest distance apart. Only correctly rounded
-        operations, so that machines agree.
-        """
-        offsets = self._places_mm - self._places_mm[number]
-        squares = offsets[:, 0] ** 2 + offsets[:, 1] ** 2 + offsets[:, 2] ** 2
-        apart = squares[squares > 0]
-        nearest = float(apart.min()) if apart.size else 1.0
-        scaled = np.maximum(squares / nearest, 1e-6)
-        distance = np.sqrt(scaled)
-        power = np.ones_like(distance)
-        for _ in range(exponent):
-            power = power * distance
-        weights: list[float] = (1.0 / power).tolist()
-        weights[number] = 0.0
-        return weights
+    def probe_order(self, key: int, counts: Sequence[int]) -> list[int]:
+        """Node numbers in the order of their slots: counts of each, at even distances from a drawn start."""
+        return self._arithmetic.probe_order(key, counts)
 
 
 def _ring(places: Sequence[Place]) -> tuple[int, ...]:

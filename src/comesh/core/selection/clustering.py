@@ -11,83 +11,118 @@ Rules:
 - ties are broken by the devices' order, which is that of their ids.
 """
 
-import numpy as np
+from collections.abc import Sequence
 
-from comesh.core.selection.geometry import Integers, mean_place, squared_distances
-from comesh.core.selection.hashing import Words, chain, chain_each, id_hash
+from comesh.core.arithmetic import Point, arithmetic_for, mean_point, squared
+from comesh.core.selection.hashing import chain, chain_on, id_hash
 
 PASSES = 20
 _PARTITION = id_hash("draw", "partition")
 
 
-def clusters_by_place(places: Integers, size_cap: int) -> list[list[int]]:
-    """The rows of places in each cluster, each list in order and the lists in order of their first row."""
-    count = -(-len(places) // size_cap)
+def clusters_by_place(points: Sequence[Point], size_cap: int) -> list[list[int]]:
+    """The rows of points in each cluster, each list in order and the lists in order of their first row."""
+    count = -(-len(points) // size_cap)
     if count == 0:
         return []
-    labels = np.zeros(len(places), dtype=np.int64)
-    _split(places, np.arange(len(places), dtype=np.int64), count, 0, labels)
+    clusters = _Clusters(points, size_cap)
+    clusters.split(range(len(points)), count, 0)
     for _ in range(PASSES):
-        if not _improve(places, labels, count, size_cap):
+        if not clusters.improve():
             break
-    return _as_lists(labels, count)
+    return _as_lists(clusters.labels)
 
 
-def clusters_by_hash(words: Words, size_cap: int, seed: int) -> list[list[int]]:
+def clusters_by_hash(words: Sequence[int], size_cap: int, seed: int) -> list[list[int]]:
     """The same, dealt out in order of the hashes of words."""
     count = -(-len(words) // size_cap)
-    labels = np.zeros(len(words), dtype=np.int64)
-    order = np.argsort(chain_each(chain(seed, _PARTITION), words), kind="stable")
-    labels[order] = np.arange(len(words), dtype=np.int64) % max(1, count)
-    return _as_lists(labels, count)
+    key = chain(seed, _PARTITION)
+    order = sorted(range(len(words)), key=lambda row: chain_on(key, words[row]))
+    labels = [0] * len(words)
+    for place, row in enumerate(order):
+        labels[row] = place % count
+    return _as_lists(labels)
 
 
-def _as_lists(labels: Integers, count: int) -> list[list[int]]:
-    found: list[list[int]] = [np.flatnonzero(labels == label).tolist() for label in range(count)]
-    return sorted(rows for rows in found if rows)
+def _as_lists(labels: Sequence[int]) -> list[list[int]]:
+    return sorted(sorted(rows) for rows in _members(labels).values())
 
 
-def _split(places: Integers, rows: Integers, count: int, first_label: int, labels: Integers) -> None:
-    """Give the rows the labels from first_label on, count of them, near rows the same."""
-    if count <= 1:
-        labels[rows] = first_label
-        return
-    here = places[rows]
-    axis = int(np.argmax(here.max(axis=0) - here.min(axis=0)))
-    others = [(axis + 1) % 3, (axis + 2) % 3]
-    order = rows[np.lexsort((here[:, others[1]], here[:, others[0]], here[:, axis]))]
-    lower_count = count // 2
-    cut = len(rows) * lower_count // count
-    _split(places, order[:cut], lower_count, first_label, labels)
-    _split(places, order[cut:], count - lower_count, first_label + lower_count, labels)
+def _members(labels: Sequence[int]) -> dict[int, set[int]]:
+    members: dict[int, set[int]] = {}
+    for row, label in enumerate(labels):
+        members.setdefault(label, set()).add(row)
+    return members
 
 
-def _improve(places: Integers, labels: Integers, count: int, size_cap: int) -> bool:
-    """One pass of k-means over the devices that are not with their nearest mean; says if any moved."""
-    sizes = np.bincount(labels, minlength=count)
-    squared: Integers = np.full((len(places), count), np.iinfo(np.int64).max, dtype=np.int64)
-    for label in np.flatnonzero(sizes).tolist():
-        squared[:, label] = squared_distances(places, mean_place(places[labels == label]))
-    every_row = np.arange(len(places))
-    gains = squared[every_row, labels] - squared.min(axis=1)
-    moved = False
-    for row in np.argsort(-gains, kind="stable").tolist():
-        if gains[row] == 0:
-            break
-        source, target = int(labels[row]), int(np.argmin(squared[row]))
+class _Clusters:
+    """A label for each of several points."""
+
+    def __init__(self, points: Sequence[Point], size_cap: int) -> None:
+        self._points = points
+        self._size_cap = size_cap
+        self._arithmetic = arithmetic_for(len(points))
+        self._places = self._arithmetic.places(points)
+        self._members: dict[int, set[int]] = {}
+        self._means: dict[int, Point] = {}
+        self.labels = [0] * len(points)
+
+    def split(self, rows: Sequence[int], count: int, first_label: int) -> None:
+        """Give the rows the labels from first_label on, count of them, near rows the same."""
+        if count <= 1:
+            for row in rows:
+                self.labels[row] = first_label
+            return
+        points = self._points
+        extents = [max(axis) - min(axis) for axis in zip(*(points[row] for row in rows), strict=True)]
+        axis = extents.index(max(extents))
+        second, third = (axis + 1) % 3, (axis + 2) % 3
+        order = sorted(rows, key=lambda row: (points[row][axis], points[row][second], points[row][third]))
+        lower_count = count // 2
+        cut = len(rows) * lower_count // count
+        self.split(order[:cut], lower_count, first_label)
+        self.split(order[cut:], count - lower_count, first_label + lower_count)
+
+    def improve(self) -> bool:
+        """One pass of k-means over the devices that are not with their nearest mean; says if any moved."""
+        members = self._members = _members(self.labels)
+        self._means = {
+            label: mean_point(self._points[row] for row in members[label]) for label in sorted(members)
+        }
+        labels = list(self._means)
+        near = self._arithmetic.nearest_points(self._places, list(self._means.values()))
+        nearest = [labels[number] for number in near]
+        gains = [self._gain(row, self.labels[row], target) for row, target in enumerate(nearest)]
+        moved = False
+        for row in sorted(range(len(gains)), key=lambda row: -gains[row]):
+            if gains[row] == 0:
+                break
+            moved |= self._move_to(nearest[row], row)
+        return moved
+
+    def _move_to(self, target: int, row: int) -> bool:
+        """Move a row if there is room, or change places with the one there that gains most."""
+        source = self.labels[row]
         if source == target:
-            continue
-        gain = int(squared[row, source] - squared[row, target])
-        if sizes[target] < size_cap:
-            labels[row] = target
-            sizes[source] -= 1
-            sizes[target] += 1
-            moved = True
-            continue
-        there = np.flatnonzero(labels == target)
-        gains_there = squared[there, target] - squared[there, source]
-        best = int(np.argmax(gains_there))
-        if gain + int(gains_there[best]) > 0:
-            labels[row], labels[there[best]] = target, source
-            moved = True
-    return moved
+            return False
+        if len(self._members[target]) < self._size_cap:
+            self._move(row, source, target)
+            return True
+        best = max(self._members[target], key=lambda other: (self._gain(other, target, source), -other))
+        if self._gain(row, source, target) + self._gain(best, target, source) <= 0:
+            return False
+        self._move(row, source, target)
+        self._move(best, target, source)
+        return True
+
+    def _gain(self, row: int, source: int, target: int) -> int:
+        """By how much a row is nearer to the mean of target than to that of source."""
+        if source == target:
+            return 0
+        point = self._points[row]
+        return squared(point, self._means[source]) - squared(point, self._means[target])
+
+    def _move(self, row: int, source: int, target: int) -> None:
+        self.labels[row] = target
+        self._members[source].discard(row)
+        self._members[target].add(row)

@@ -1,15 +1,20 @@
-"""How members are found: a draft that keeps the rules of a config, and orders to take nodes in.
+"""The members of one config: how many, of which power domains, none twice (paper, sections 2 and 3).
 
-Which nodes a config gets is a policy's choice (`policies.py`). Whichever it is, none is taken twice, and one
-that would exceed its power domain's cap is passed over.
+Which nodes a config gets is a policy's choice (`policies.py`). Whichever it is, a draft takes none twice, and
+passes over one that would exceed its power domain's cap.
+
+Rules:
+- k = 2f+1 members where so many nodes are alive, otherwise the largest odd number that are;
+- but not below 3 (or k, or the largest odd number of nodes that the deployment has, if that is less): a
+  lone survivor does not shrink a group onto itself, the missing places go to absent nodes and the group
+  waits for a quorum;
+- a config of 2g+1 members has at most g of one power domain, so that losing the domain leaves a quorum.
+  Where the domains of those alive don't allow it, the cap is the smallest that fits. A node without a
+  domain is a domain of its own.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-
-import numpy as np
-
-from comesh.core.selection.geometry import Integers, squared_distances
-from comesh.core.selection.hashing import Words
 
 
 class Draft:
@@ -43,13 +48,22 @@ class Draft:
                 return
 
 
-def nearest_first(candidates: Integers, places: Integers, centre: Integers, hashes: Words) -> list[int]:
-    """Candidates in order of distance to the centre, then hash, then id. places and hashes are of all."""
-    order = np.lexsort((hashes[candidates], squared_distances(places[candidates], centre)))
-    positions: list[int] = candidates[order].tolist()
-    return positions
+def config_size(f: int, alive: int, nodes: int) -> int:
+    """The number of members of each config, given how many nodes are alive and how many there are."""
+    k = 2 * f + 1
+    least = min(3, k, _largest_odd(nodes))
+    return max(least, min(k, _largest_odd(alive)))
 
 
-def by_hash(positions: Iterable[int], hashes: Words) -> list[int]:
-    """Positions by hash, then id."""
-    return sorted(positions, key=lambda position: (int(hashes[position]), position))
+def domain_cap(size: int, domains: Iterable[int]) -> int:
+    """How many members of one domain a config of that size may have, given each alive node's domain."""
+    counts = Counter(domains).values()
+    cap = max(1, (size - 1) // 2)
+    while sum(min(count, cap) for count in counts) < size:
+        cap += 1
+    return cap
+
+
+def _largest_odd(count: int) -> int:
+    """The largest odd number that is not above count; 0 for none."""
+    return max(0, count - 1 + count % 2)

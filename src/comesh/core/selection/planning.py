@@ -16,9 +16,9 @@ Rules:
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-import numpy as np
 from msgspec.structs import replace
 
+from comesh.core.arithmetic import FARTHEST_MM, arithmetic_for, point_of, squared
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.plan import (
     Cluster,
@@ -30,14 +30,7 @@ from comesh.core.plan import (
     SelectionSettings,
 )
 from comesh.core.selection.clustering import clusters_by_hash, clusters_by_place
-from comesh.core.selection.geometry import (
-    FARTHEST_MM,
-    Integers,
-    mean_spacing_mm,
-    place_array,
-    squared_distances,
-)
-from comesh.core.selection.hashing import chain, id_hash, id_hashes
+from comesh.core.selection.hashing import chain, id_hash
 from comesh.core.selection.policies import PolicyError
 from comesh.core.selection.selector import Selector
 
@@ -84,7 +77,7 @@ def make_plan(
         ),
         anchors=anchors,
         genesis={},
-        spacing_mm=mean_spacing_mm(place_array(node.place for node in nodes)),
+        spacing_mm=_spacing_mm(nodes),
         groups_made=groups_made,
     )
     return replace(plan, genesis=_genesis(plan, previous))
@@ -95,9 +88,9 @@ def _first_clusters(
 ) -> tuple[dict[GroupId, list[DeviceId]], int]:
     """The clusters of a deployment without a past, and how many there are."""
     if settings.clusters is Locality.LOCALITY:
-        found = clusters_by_place(place_array(device.place for device in devices), settings.cluster_size)
+        found = clusters_by_place([point_of(device.place) for device in devices], settings.cluster_size)
     else:
-        words = id_hashes("device", [device.id for device in devices])
+        words = [id_hash("device", device.id) for device in devices]
         found = clusters_by_hash(words, settings.cluster_size, settings.seed)
     return {
         _group_name(number): [devices[row].id for row in rows] for number, rows in enumerate(found, 1)
@@ -110,18 +103,20 @@ def _sticky_clusters(
     """The clusters of the previous plan without what left and with what is new."""
     place_of = {device.id: device.place for device in devices}
     clusters: dict[GroupId, list[DeviceId]] = {}
-    sums: dict[GroupId, Integers] = {}
+    sums: dict[GroupId, list[int]] = {}
     for cluster in previous.clusters:
         kept = [device for device in cluster.devices if device in place_of]
         if kept:
             clusters[cluster.group] = kept
-            sums[cluster.group] = place_array(place_of[device] for device in kept).sum(axis=0, dtype=np.int64)
+            sums[cluster.group] = [
+                sum(axis) for axis in zip(*(point_of(place_of[device]) for device in kept), strict=True)
+            ]
     known = {device for members in clusters.values() for device in members}
     groups_made = previous.groups_made
     for device in devices:
         if device.id in known:
             continue
-        place = place_array([device.place])[0]
+        point = point_of(device.place)
         roomy = [group for group in sorted(clusters) if len(clusters[group]) < settings.cluster_size]
         if not roomy:
             groups_made += 1
@@ -129,11 +124,17 @@ def _sticky_clusters(
         elif settings.clusters is Locality.RANDOM:
             group = _lowest_group(roomy, device.id, settings.seed)
         else:
-            means: Integers = np.stack([sums[group] // len(clusters[group]) for group in roomy])
-            group = roomy[int(np.argmin(squared_distances(means, place)))]
+            group = min(
+                roomy, key=lambda one: squared([total // len(clusters[one]) for total in sums[one]], point)
+            )
         clusters.setdefault(group, []).append(device.id)
-        sums[group] = sums.get(group, 0) + place
+        sums[group] = [total + at for total, at in zip(sums.get(group, (0, 0, 0)), point, strict=True)]
     return clusters, groups_made
+
+
+def _spacing_mm(nodes: Sequence[PlannedNode]) -> int:
+    arithmetic = arithmetic_for(len(nodes))
+    return arithmetic.mean_spacing_mm(arithmetic.places([point_of(node.place) for node in nodes]))
 
 
 def _group_name(number: int) -> GroupId:

@@ -35,13 +35,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-
+from comesh.core.arithmetic import Point, Words
 from comesh.core.ids import GroupId
 from comesh.core.registry import Registry
-from comesh.core.selection.geometry import Integers
-from comesh.core.selection.hashing import Words, lowest_first
-from comesh.core.selection.members import Draft, by_hash, nearest_first
+from comesh.core.selection.members import Draft
 
 if TYPE_CHECKING:
     from comesh.core.selection.selector import View
@@ -57,25 +54,29 @@ class Choice:
     def __init__(self, view: "View", group: GroupId, hashes: Words) -> None:
         self._view = view
         self.group = group
-        self.hashes = hashes
-        """Of each node, for this group in this epoch; lower comes first."""
+        self._hashes = hashes
         self.size = view.size
         """The number of members."""
         self.majority = (view.size + 1) // 2
         """g+1 of them: enough to commit."""
         self.epoch = view.epoch
-        self.places = view.places
-        """Of each node, in millimetres: a row (x, y, z)."""
+        self.places = view.points
+        """Of each node, in millimetres: (x, y, z)."""
         self.domains: Sequence[int] = view.domains
         """Of each node; equal numbers lose power together."""
 
+    @cached_property
+    def hashes(self) -> list[int]:
+        """Of each node, for this group in this epoch; lower comes first."""
+        return [int(word) for word in self._hashes]
+
     @property
-    def served(self) -> Integers:
+    def served(self) -> list[int]:
         """How many devices each node looked after in the last epoch; once per group that had them."""
         return self._view.served
 
     @property
-    def led(self) -> Integers:
+    def led(self) -> list[int]:
         """How many devices there are in the groups that each node was to lead in the last epoch."""
         return self._view.led
 
@@ -84,31 +85,29 @@ class Choice:
         return self._view.centre_row(self.group)
 
     @cached_property
-    def centre(self) -> Integers:
+    def centre(self) -> Point:
         """The place (x, y, z) of the device that stands for the group's cluster in this epoch."""
-        return self._view.device_place(self._centre_row)
+        return self._view.device_point(self._centre_row)
 
-    def candidates(self) -> Integers:
+    def candidates(self) -> list[int]:
         """The nodes that share a bucket with the centre (paper, section 3.6)."""
         return self._view.sharing(self._centre_row)
 
-    def borrowed(self) -> Iterator[Integers]:
+    def borrowed(self) -> Iterator[list[int]]:
         """The nodes that share one with each neighbour of the centre, the nearest neighbour's first."""
         return map(self._view.sharing, self._view.neighbour_rows(self._centre_row))
 
-    def nearest(self, among: Sequence[int] | Integers | None = None) -> list[int]:
+    def nearest(self, among: Sequence[int] | None = None) -> list[int]:
         """By distance to the centre, of equals by hash. None: of all nodes alive."""
-        if among is None:
-            among = np.arange(len(self.hashes), dtype=np.int64)
-        positions: Integers = np.asarray(among, dtype=np.int64)
-        return nearest_first(positions, self.places, self.centre, self.hashes)
+        positions = range(len(self.places)) if among is None else among
+        return self._view.nearest_first(positions, self.centre, self._hashes)
 
     def lowest(self) -> Iterator[int]:
         """All by hash; sorts no more than what is taken."""
-        return lowest_first(self.hashes)
+        return self._view.lowest_first(self._hashes)
 
     def by_hash(self, among: Iterable[int]) -> list[int]:
-        return by_hash(among, self.hashes)
+        return self._view.by_hash(among, self._hashes)
 
 
 class Chosen(NamedTuple):
@@ -154,7 +153,7 @@ def local_leaders(choice: Choice, chosen: Chosen) -> list[int]:
 
 def spread_leaders(choice: Choice, chosen: Chosen) -> list[int]:
     local = local_leaders(choice, chosen)
-    return sorted(local, key=lambda position: int(choice.led[position]))
+    return sorted(local, key=choice.led.__getitem__)
 
 
 def random_leaders(choice: Choice, chosen: Chosen) -> tuple[int, ...]:

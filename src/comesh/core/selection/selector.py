@@ -1,25 +1,31 @@
 """`select`: a group's members in an epoch, from what every node holds (protocol, section 2).
 
-`Selector` turns a plan into arrays once. `Selector.at` adds what one node believes in one epoch: which
+`Selector` turns a plan into columns once. `Selector.at` adds what one node believes in one epoch: which
 nodes are alive, and the table of the configs installed in the last epoch. The view that it returns
 answers for one group in tens of microseconds, and for a group asked before at once.
 
 Neither the order of `alive` nor that of `table` matters; nodes that the plan doesn't have are ignored.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
-
+from comesh.core.arithmetic import (
+    PLAIN,
+    Arithmetic,
+    Buckets,
+    Point,
+    Words,
+    arithmetic_for,
+    point_of,
+)
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, Cluster, Plan
 from comesh.core.registry import Registry, Thing
-from comesh.core.selection.geometry import Integers, place_array, squared_distances
-from comesh.core.selection.hashing import Words, chain, chain_each, id_hash, id_hashes, lowest, lowest_first
+from comesh.core.selection.hashing import chain, chain_on, id_hash
 from comesh.core.selection.lsh import HashFamily
-from comesh.core.selection.members import Draft, by_hash
+from comesh.core.selection.members import Draft, config_size, domain_cap
 from comesh.core.selection.policies import (
     LEADER_POLICIES,
     MEMBER_POLICIES,
@@ -27,7 +33,6 @@ from comesh.core.selection.policies import (
     Chosen,
     PolicyError,
 )
-from comesh.core.selection.sizes import config_size, domain_cap
 
 Table: TypeAlias = Mapping[GroupId, Sequence[NodeId]]
 
@@ -38,30 +43,33 @@ NEIGHBOURS = 8
 class _Watched:
     """What selection needs of one cluster."""
 
-    __slots__ = ("device_words", "devices", "place_sum")
+    __slots__ = ("devices", "place_sum", "words")
 
-    def __init__(self, cluster: Cluster, row_of: dict[DeviceId, int], places: Integers, words: Words) -> None:
-        self.devices: Integers = np.array([row_of[device] for device in cluster.devices], dtype=np.int64)
-        self.device_words = words[self.devices]
-        self.place_sum: Integers = places[self.devices].sum(axis=0, dtype=np.int64)
+    def __init__(self, cluster: Cluster, row_of: dict[DeviceId, int], points: Sequence[Point]) -> None:
+        self.devices = [row_of[device] for device in cluster.devices]
+        self.words = [id_hash("device", device) for device in cluster.devices]
+        self.place_sum = [sum(axis) for axis in zip(*(points[row] for row in self.devices), strict=True)]
 
 
 class Selector:
-    """A plan as arrays; nodes and devices are rows in order of their ids."""
+    """A plan as columns; nodes and devices are rows in order of their ids."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.arithmetic: Arithmetic = arithmetic_for(len(plan.nodes) + len(plan.devices))
         self.node_ids = [node.id for node in plan.nodes]
-        self.node_words = id_hashes("node", list(self.node_ids))
-        self.node_places = place_array(node.place for node in plan.nodes)
+        self.node_words = [id_hash("node", node) for node in self.node_ids]
+        self.node_points = [point_of(node.place) for node in plan.nodes]
         self.node_row = {node: row for row, node in enumerate(self.node_ids)}
         self.node_domains = _domain_numbers([node.power_domain for node in plan.nodes])
+        self.words = self.arithmetic.words(self.node_words)
+        self.places = self.arithmetic.places(self.node_points)
         self.device_ids = [device.id for device in plan.devices]
-        self.device_places = place_array(device.place for device in plan.devices)
+        self.device_points = [point_of(device.place) for device in plan.devices]
+        self._device_places = self.arithmetic.places(self.device_points)
         row_of = {device: row for row, device in enumerate(self.device_ids)}
-        words = id_hashes("device", list(self.device_ids))
         self.watched = {
-            cluster.group: _Watched(cluster, row_of, self.device_places, words) for cluster in plan.clusters
+            cluster.group: _Watched(cluster, row_of, self.device_points) for cluster in plan.clusters
         }
         self.groups: tuple[GroupId, ...] = (*self.watched, DEPLOYMENT)
         self._group_words = {group: id_hash("group", group) for group in self.groups}
@@ -95,8 +103,9 @@ class Selector:
 
     def centre_row(self, group: GroupId, epoch: int) -> int:
         """The row of the cluster's device with the lowest hash."""
-        watched = self.watched[group]
-        return int(watched.devices[lowest(chain_each(self.key(group, epoch), watched.device_words))])
+        key, watched = self.key(group, epoch), self.watched[group]
+        hashes: list[int] = PLAIN.chain_each(key, watched.words)
+        return watched.devices[hashes.index(min(hashes))]
 
     def centre(self, group: GroupId, epoch: int) -> DeviceId:
         """The device that stands for the cluster in an epoch."""
@@ -106,37 +115,45 @@ class Selector:
         """The nearest devices at other places than the centre's, one per place; of equals the lowest ids."""
         known = self._neighbours.get(centre_row)
         if known is None:
-            squared = squared_distances(self.device_places, self.device_places[centre_row])
+            centre = self.device_points[centre_row]
             known = []
-            seen = {self.device_places[centre_row].tobytes()}
-            for row in np.argsort(squared, kind="stable").tolist():
-                place = self.device_places[row].tobytes()
-                if place not in seen:
-                    seen.add(place)
+            seen = {centre}
+            for row in self.arithmetic.by_distance(self._device_places, centre):
+                if self.device_points[row] not in seen:
+                    seen.add(self.device_points[row])
                     known.append(row)
                     if len(known) == NEIGHBOURS:
                         break
             self._neighbours[centre_row] = known
         return known
 
-    def node_vectors(self, table: Table) -> Integers:
-        """Each node's place, followed by the mean place of what it looked after in the last epoch."""
+    def node_vectors(self, table: Table, family: HashFamily) -> list[list[int]]:
+        """Each node's place, and the mean place of what it looked after in the last epoch; with jitter."""
         sums, counts = self.looked_after(table)
-        before = np.where(counts[:, None] > 0, sums // np.maximum(counts, 1)[:, None], self.node_places)
-        vectors: Integers = np.concatenate((self.node_places, before), axis=1)
+        vectors = []
+        for row, point in enumerate(self.node_points):
+            count = counts[row]
+            before = [total // count for total in sums[row]] if count else point
+            jitter = family.jitter(self.node_words[row])
+            vector = [*point, *before]
+            vectors.append([a + b for a, b in zip(vector, jitter, strict=True)] if jitter else vector)
         return vectors
 
-    def looked_after(self, table: Table) -> tuple[Integers, Integers]:
+    def looked_after(self, table: Table) -> tuple[list[list[int]], list[int]]:
         """Of each node, by the table: the sum of the places of its devices, and how many they are."""
-        sums = np.zeros((len(self.node_ids), 3), dtype=np.int64)
-        counts = np.zeros(len(self.node_ids), dtype=np.int64)
+        sums = [[0, 0, 0] for _ in self.node_ids]
+        counts = [0] * len(self.node_ids)
         for group, members in table.items():
             watched = self.watched.get(group)
             if watched is None:
                 continue
-            rows = [self.node_row[member] for member in set(members) if member in self.node_row]
-            sums[rows] += watched.place_sum
-            counts[rows] += len(watched.devices)
+            x, y, z = watched.place_sum
+            for row in {self.node_row[member] for member in members if member in self.node_row}:
+                total = sums[row]
+                total[0] += x
+                total[1] += y
+                total[2] += z
+                counts[row] += len(watched.devices)
         return sums, counts
 
 
@@ -147,13 +164,13 @@ class View:
         self._selector = selector
         self.epoch = epoch
         settings = selector.plan.settings
-        rows = {selector.node_row[node] for node in alive if node in selector.node_row}
-        self._rows: Integers = np.array(sorted(rows), dtype=np.int64)
-        self._words = selector.node_words[self._rows]
-        self.places = selector.node_places[self._rows]
-        self.domains = [selector.node_domains[row] for row in self._rows.tolist()]
-        self.size = config_size(settings.f, len(rows), len(selector.node_ids))
-        capped = settings.power_domain_rule and len(rows) >= self.size
+        self._rows = sorted({selector.node_row[node] for node in alive if node in selector.node_row})
+        self._arithmetic = selector.arithmetic
+        self._words = self._arithmetic.rows(selector.words, self._rows)
+        self._places = self._arithmetic.rows(selector.places, self._rows)
+        self.domains = [selector.node_domains[row] for row in self._rows]
+        self.size = config_size(settings.f, len(self._rows), len(selector.node_ids))
+        capped = settings.power_domain_rule and len(self._rows) >= self.size
         self.cap = domain_cap(self.size, self.domains) if capped else self.size
         """At most so many members of one power domain; less than all of them only if that is possible."""
         self._take = _policy(MEMBER_POLICIES, settings.members)
@@ -173,21 +190,20 @@ class View:
 
     def candidates(self, group: GroupId) -> tuple[NodeId, ...]:
         """The nodes that share a bucket with the centre of the group's cluster, by id."""
-        sharing = self.sharing(self.centre_row(group))
-        return self._names(sharing.tolist())
+        return self._names(self.sharing(self.centre_row(group)))
 
     def _select(self, group: GroupId) -> tuple[NodeId, ...]:
         selector = self._selector
         key = selector.key(group, self.epoch)
-        hashes = chain_each(key, self._words)
+        hashes = self._arithmetic.chain_each(key, self._words)
         draft = Draft(self.domains, self.cap, self.size)
         first: list[int] = []
         if group in selector.watched:
             first = self._by_policy(Choice(self, group, hashes), draft)
         else:
-            draft.take(lowest_first(hashes), self.size)
+            draft.take(self.lowest_first(hashes), self.size)
         others = [position for position in draft.chosen if position not in first]
-        ranked = self._names(first + by_hash(others, hashes))
+        ranked = self._names(first + self.by_hash(others, hashes))
         return ranked if len(ranked) == self.size else ranked + self._absent(key, self.size - len(ranked))
 
     def _by_policy(self, choice: Choice, draft: Draft) -> list[int]:
@@ -211,22 +227,26 @@ class View:
     def neighbour_rows(self, centre_row: int) -> list[int]:
         return self._selector.neighbour_rows(centre_row)
 
-    def device_place(self, row: int) -> Integers:
-        place: Integers = self._selector.device_places[row]
-        return place
+    def device_point(self, row: int) -> Point:
+        return self._selector.device_points[row]
 
     @cached_property
-    def served(self) -> Integers:
+    def points(self) -> list[Point]:
+        """The places of the nodes alive."""
+        return [self._selector.node_points[row] for row in self._rows]
+
+    @cached_property
+    def served(self) -> list[int]:
         """How many devices each of the nodes alive looked after in the last epoch."""
-        counts: Integers = self._selector.looked_after(self._table)[1][self._rows]
-        return counts
+        counts = self._selector.looked_after(self._table)[1]
+        return [counts[row] for row in self._rows]
 
     @cached_property
-    def led(self) -> Integers:
+    def led(self) -> list[int]:
         """How many devices each of the nodes alive looked after as the first of a group's members."""
         first = {group: members[:1] for group, members in self._table.items()}
-        counts: Integers = self._selector.looked_after(first)[1][self._rows]
-        return counts
+        counts = self._selector.looked_after(first)[1]
+        return [counts[row] for row in self._rows]
 
     @cached_property
     def _family(self) -> HashFamily:
@@ -234,26 +254,35 @@ class View:
         return HashFamily(plan.settings.lsh, plan.settings.seed, self.epoch, plan.spacing_mm)
 
     @cached_property
-    def _buckets(self) -> Integers:
+    def _buckets(self) -> Buckets:
         """The buckets of the nodes alive."""
-        vectors = self._selector.node_vectors(self._table)[self._rows]
-        return self._family.buckets(vectors + self._family.jitter(self._words))
+        vectors = self._selector.node_vectors(self._table, self._family)
+        return self._arithmetic.buckets(self._family.functions, [vectors[row] for row in self._rows])
 
-    def sharing(self, device_row: int) -> Integers:
+    def sharing(self, device_row: int) -> list[int]:
         """The positions of the nodes that share a bucket with a device."""
-        place = self._selector.device_places[device_row]
-        return self._family.sharing(self._buckets, self._family.buckets(np.concatenate((place, place))[None]))
+        point = self.device_point(device_row)
+        return self._arithmetic.sharing(self._family.functions, self._buckets, (*point, *point))
 
-    def _names(self, positions: list[int]) -> tuple[NodeId, ...]:
-        ids = self._selector.node_ids
-        return tuple(ids[row] for row in self._rows[positions].tolist())
+    def nearest_first(self, among: Sequence[int], point: Point, hashes: Words) -> list[int]:
+        return self._arithmetic.nearest_first(among, self._places, point, hashes)
+
+    def lowest_first(self, hashes: Words) -> Iterator[int]:
+        return self._arithmetic.lowest_first(hashes)
+
+    def by_hash(self, positions: Iterable[int], hashes: Words) -> list[int]:
+        return sorted(positions, key=lambda position: (int(hashes[position]), position))
+
+    def _names(self, positions: Sequence[int]) -> tuple[NodeId, ...]:
+        ids, rows = self._selector.node_ids, self._rows
+        return tuple([ids[rows[position]] for position in positions])
 
     def _absent(self, key: int, count: int) -> tuple[NodeId, ...]:
         """Nodes that are not alive, by hash, for the places that those alive cannot fill."""
         selector = self._selector
-        rows = np.setdiff1d(np.arange(len(selector.node_ids)), self._rows)
-        order: Iterator[int] = lowest_first(chain_each(key, selector.node_words[rows]))
-        return tuple(selector.node_ids[int(rows[next(order)])] for _ in range(count))
+        rows = sorted(set(range(len(selector.node_ids))).difference(self._rows))
+        rows.sort(key=lambda row: chain_on(key, selector.node_words[row]))
+        return tuple(selector.node_ids[row] for row in rows[:count])
 
 
 def select(

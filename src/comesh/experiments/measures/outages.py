@@ -11,18 +11,22 @@ The group `deployment` is left out: the paper has none. Nothing here needs the e
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from comesh.core.arithmetic import point_of
 from comesh.core.draws import Draws
 from comesh.core.ids import NodeId
 from comesh.core.plan import Plan
 from comesh.core.selection.clustering import clusters_by_place
-from comesh.core.selection.geometry import Integers, place_array
 from comesh.experiments.measures.availability import Sizes
 from comesh.experiments.measures.selections import views
 from comesh.sim.topology import SMART_SHARE, Shape, Topology, make_topology
+
+Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 def mesh_of(sizes: Sizes, shape: Shape, seed: int) -> tuple[Topology, int]:
@@ -42,7 +46,7 @@ def in_power_domains(topology: Topology, domains: int) -> Topology:
     ValueError: so many of about equal size cannot be made.
     """
     nodes = sorted(topology.nodes)
-    places = place_array(topology.places[topology.nodes[node]] for node in nodes)
+    places = [point_of(topology.places[topology.nodes[node]]) for node in nodes]
     size = -(-len(nodes) // domains)
     found = clusters_by_place(places, size)
     if len(found) != domains:
