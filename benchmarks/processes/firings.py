@@ -49,7 +49,7 @@ class Pressing:
         if not self._over:
             self._left[button] = 5
             self._pressed_ms[button] = 1000 * time.perf_counter()
-            self._server.living(DeviceId(f"b{button}")).press({"press": "single"})
+            self._server.device(DeviceId(f"b{button}")).press({"press": "single"})
 
     def _on_entry(self, entry: Acted | Pressed) -> None:
         if not isinstance(entry, Acted):

@@ -53,8 +53,8 @@ async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> None
         await until_ready(mesh, record=True)
         for reading in workload.readings:
             if reading.at_ms < 1000 * seconds:
-                living = server.living(DeviceId(reading.device))
-                loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
+                device = server.device(DeviceId(reading.device))
+                loop.call_later(reading.at_ms / 1000, device.set_reading, "level", reading.level)
         await asyncio.sleep(seconds - KILLS * KILL_EVERY_S)
         for _ in range(KILLS):
             victim = await loop.run_in_executor(None, leader_of, mesh)

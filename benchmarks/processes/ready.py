@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from comesh.drivers.virtual.living import Record
+from comesh.drivers.virtual.devices import Record
 from comesh.drivers.virtual.server import DevicesServer
 from comesh.queries.answers import NodeStatus
 from comesh.runtime.client import Client, NoAnswerError

@@ -43,8 +43,8 @@ async def play(mesh: LocalMesh, workload: PaperWorkload, seconds: float) -> Rate
     try:
         await until_ready(mesh)
         for reading in workload.readings:
-            living = server.living(DeviceId(reading.device))
-            loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
+            device = server.device(DeviceId(reading.device))
+            loop.call_later(reading.at_ms / 1000, device.set_reading, "level", reading.level)
         await asyncio.sleep(DROPPED_S)
         before, at = await loop.run_in_executor(None, _counts, mesh), time.monotonic()
         await asyncio.sleep(seconds)

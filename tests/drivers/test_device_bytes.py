@@ -11,7 +11,7 @@ from comesh.core.stamps import OPENING, RunId, Stamp
 from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.devices import Request
-from comesh.drivers.virtual.faults import Fault
+from comesh.drivers.virtual.misbehaviour import Misbehaviour
 from comesh.runtime.devices.frames import FIRST_BYTE, DeviceCall, DeviceReply, FrameError, decode, encode
 
 LAMP = DeviceId("lamp")
@@ -20,7 +20,9 @@ COMMAND = DeviceCommand(Action("set", True, expects={"on": True}), ORIGIN, NodeI
 DATAGRAM = wire.join(
     [
         wire.encode(wire.Packet(1, 1, wire.Ask(Request(LAMP, 1, COMMAND)))),
-        wire.encode(wire.Packet(1, 2, wire.SetFault(LAMP, Fault(slow_ms=3.0, wrong={"on": "?"})))),
+        wire.encode(
+            wire.Packet(1, 2, wire.SetMisbehaviour(LAMP, Misbehaviour(slow_ms=3.0, wrong={"on": "?"})))
+        ),
     ]
 )
 FRAME = encode(DeviceCall(LAMP, "life", 1, "host", 5.0, COMMAND))

@@ -22,18 +22,19 @@ from comesh.core.devices.calls import TOO_LATE
 from comesh.core.ids import NodeId, RoutineId
 from comesh.core.stamps import OPENING, RunId, Stamp
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, NoAnswerError, Readings, TooLateError
+from comesh.drivers.scheduler import LoopScheduler
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
-from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
-from comesh.drivers.virtual.faults import Fault
+from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request, VirtualDevice
 from comesh.drivers.virtual.link import Link, LinkError
-from comesh.drivers.virtual.living import LivingDevice
+from comesh.drivers.virtual.misbehaviour import Misbehaviour
 from comesh.drivers.virtual.options import spec_of
 from comesh.drivers.virtual.remote import RemoteVirtualDriver
 from comesh.drivers.virtual.server import DevicesServer, outside_devices
 from comesh.runtime.recording import DeviceActed, DevicePressed, read
 
 N1 = NodeId("n1")
+LOOP = LoopScheduler(now_ms)
 
 
 @asynccontextmanager
@@ -96,7 +97,7 @@ def test_a_request_that_comes_twice_is_done_once() -> None:
                     answers.append(await plain.hear())
                 assert all(isinstance(answer, wire.Answer) for answer in answers)
                 assert answers[0] == answers[1] == answers[3]
-                assert server.living(LAMP).readings() == {"on": False}
+                assert server.device(LAMP).readings() == {"on": False}
                 assert server.counters["requests that came twice"] == 2
                 assert len(server._log) == 2
 
@@ -125,16 +126,18 @@ def test_what_a_device_was_to_do_while_its_process_was_stopped_it_does_not_do() 
         offset_ms = 0.0
         acts: list[Acted | Pressed] = []
         spec = spec_of(LAMP, house().devices[LAMP], seed=1, still=True)
-        living = LivingDevice(LAMP, spec, seed=1, now_ms=lambda: now_ms() + offset_ms, record=acts.append)
+        device = VirtualDevice(
+            LAMP, spec, LoopScheduler(lambda: now_ms() + offset_ms), seed=1, record=acts.append
+        )
         answers: list[Reply] = []
         slowly = DeviceCommand(Action("slowly", True))
-        living.ask(Request(LAMP, 1, slowly), answers.append)
+        device.ask(Request(LAMP, 1, slowly), answers.append)
         offset_ms = 5000.0
-        await until(lambda: living.counters["dropped: the process was stopped"] == 1)
-        living.ask(Request(LAMP, 2, slowly), answers.append)
+        await until(lambda: device.counters["dropped: the process was stopped"] == 1)
+        device.ask(Request(LAMP, 2, slowly), answers.append)
         await until(lambda: answers)
         assert len(acts) == len(answers) == 1
-        living.close()
+        device.close()
 
     asyncio.run(scene())
 
@@ -158,7 +161,7 @@ def test_garbage_is_dropped_and_counted() -> None:
                 for data in bad:
                     plain.say(data)
                 plain.say(
-                    packet(1, wire.SetFault(LAMP, Fault())).replace(
+                    packet(1, wire.SetMisbehaviour(LAMP, Misbehaviour())).replace(
                         b"\xcb" + b"\0" * 8, b"\xcb\x7f\xf8" + b"\0" * 6
                     )
                 )
@@ -173,13 +176,13 @@ def test_garbage_is_dropped_and_counted() -> None:
 def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
-            link = Link(f"{host}:{port}", now_ms)
-            driver = RemoteVirtualDriver(LAMP, link, now_ms=now_ms)
+            link = Link(f"{host}:{port}", LOOP)
+            driver = RemoteVirtualDriver(LAMP, link, LOOP)
             await driver.open()
-            await client.fault("lamp", Fault(silent=True))
+            await client.misbehave("lamp", Misbehaviour(silent=True))
             with pytest.raises(NoAnswerError):
                 await driver.command(DeviceCommand(Action("flip", timeout_ms=20.0)))
-            await client.fault("lamp")
+            await client.misbehave("lamp")
             await client.set_reading("lamp", "on", True)
             assert await driver.read() == {"on": True} == await client.readings("lamp")
             stamps = [Stamp(3, OPENING, number) for number in range(100)]
@@ -210,13 +213,13 @@ def test_what_cannot_be_is_refused_with_a_reason() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
             with pytest.raises(DevicesClientError, match="no device heater here"):
-                await client.fault("heater", Fault(gone=True))
+                await client.misbehave("heater", Misbehaviour(gone=True))
             with pytest.raises(DevicesClientError, match="no reading 'colour'; its readings: on"):
                 await client.set_reading("lamp", "colour", "red")
             with pytest.raises(DevicesClientError, match="no event device"):
                 await client.press("lamp")
-            link = Link(f"{host}:{port}", now_ms)
-            driver = RemoteVirtualDriver(HEATER, link, now_ms=now_ms)
+            link = Link(f"{host}:{port}", LOOP)
+            driver = RemoteVirtualDriver(HEATER, link, LOOP)
             with pytest.raises(DeviceFailedError, match="no device heater here"):
                 await driver.read()
             link.close()
@@ -227,8 +230,8 @@ def test_what_cannot_be_is_refused_with_a_reason() -> None:
 def test_one_socket_is_shared_by_all_drivers_of_an_address() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port):
-            link = Link(f"{host}:{port}", now_ms)
-            drivers = [RemoteVirtualDriver(one, link, now_ms=now_ms) for one in (LAMP, DOOR)]
+            link = Link(f"{host}:{port}", LOOP)
+            drivers = [RemoteVirtualDriver(one, link, LOOP) for one in (LAMP, DOOR)]
             for driver in drivers:
                 await driver.open()
             assert await asyncio.gather(*(driver.read() for driver in drivers)) == [
@@ -247,8 +250,8 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port):
             pass
-        link = Link(f"{host}:{port}", now_ms)
-        driver = RemoteVirtualDriver(LAMP, link, now_ms=now_ms)
+        link = Link(f"{host}:{port}", LOOP)
+        driver = RemoteVirtualDriver(LAMP, link, LOOP)
         await driver.open()
         with pytest.raises(DeviceFailedError, match="is `comesh virtual` running"):
             await driver.read()
@@ -263,7 +266,7 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
 def test_an_address_that_is_none_is_an_error_that_says_so(address: str) -> None:
     async def scene() -> None:
         with pytest.raises(LinkError, match="cannot be reached"):
-            await Link(address, now_ms).open()
+            await Link(address, LOOP).open()
 
     asyncio.run(scene())
 
@@ -272,16 +275,16 @@ def test_a_process_that_restarts_is_found_again_and_its_events_are_new_ones() ->
     async def scene() -> None:
         told: list[tuple[Readings, str | None]] = []
         async with serving() as (server, host, port):
-            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}", now_ms), now_ms=now_ms)
+            driver = RemoteVirtualDriver(BUTTON, Link(f"{host}:{port}", LOOP), LOOP)
             await driver.open()
             driver.subscribe(lambda readings, token: told.append((readings, token)))
-            first = server.living(BUTTON).press({"press": "single"})
+            first = server.device(BUTTON).press({"press": "single"})
             await until(lambda: told)
         async with serving(port) as (server, _, _):
-            second = server.living(BUTTON).press({"press": "double"})
+            second = server.device(BUTTON).press({"press": "double"})
             await until(lambda: told[-1] == ({"press": "double"}, second))
             driver.acknowledge(str(first))
-            third = server.living(BUTTON).press({"press": "single"})
+            third = server.device(BUTTON).press({"press": "single"})
             driver.acknowledge(str(second))
             await until(lambda: told[-1][1] == third)
             assert len({first, second, third}) == 3
@@ -329,7 +332,7 @@ def test_the_command_is_the_devices_of_a_document(document: Path, tmp_path: Path
     async def scene(address: str) -> None:
         async with DevicesClient(address) as client:
             await client.press("button", {"press": "double"})
-            driver = RemoteVirtualDriver(LAMP, Link(address, now_ms), now_ms=now_ms)
+            driver = RemoteVirtualDriver(LAMP, Link(address, LOOP), LOOP)
             await driver.open()
             with pytest.raises(TooLateError):
                 await driver.command(DeviceCommand(Action("flip"), by=N1))

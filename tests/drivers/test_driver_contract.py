@@ -21,11 +21,14 @@ from comesh.drivers.interface import (
     Readings,
 )
 from comesh.drivers.registry import Surroundings, make_driver
-from comesh.drivers.virtual.faults import FINE, Fault
+from comesh.drivers.scheduler import LoopScheduler
+from comesh.drivers.virtual.devices import VirtualDevice
 from comesh.drivers.virtual.hosted import VirtualDriver
 from comesh.drivers.virtual.link import Links
-from comesh.drivers.virtual.living import LivingDevice
+from comesh.drivers.virtual.misbehaviour import FINE, Misbehaviour
 from comesh.drivers.virtual.server import DevicesServer
+
+LOOP = LoopScheduler(now_ms)
 
 
 @dataclass
@@ -33,7 +36,7 @@ class Rig:
     """A device with the readings and commands of `lamp` or `button` in device_texts, and a hand to it."""
 
     driver: Driver
-    fault: Callable[[Fault], None]
+    misbehave: Callable[[Misbehaviour], None]
     set_reading: Callable[[str, Value], None]
     press: Callable[[dict[str, Value]], str | None]
     fences: bool = True
@@ -43,24 +46,24 @@ class Rig:
 
 @asynccontextmanager
 async def hosted(device: DeviceId) -> AsyncIterator[Rig]:
-    surroundings = Surroundings(now_ms=now_ms, links=Links(now_ms), still=True)
+    surroundings = Surroundings(scheduler=LOOP, links=Links(LOOP), still=True)
     driver = make_driver(device, house().devices[device], surroundings)
     assert isinstance(driver, VirtualDriver)
-    yield _rig(driver, driver.living)
+    yield _rig(driver, driver.device)
 
 
 @asynccontextmanager
 async def remote(device: DeviceId) -> AsyncIterator[Rig]:
     server = DevicesServer(house(), [device], seed=0, now_ms=now_ms, still=True)
     host, port = await server.open("127.0.0.1", 0)
-    surroundings = Surroundings(now_ms=now_ms, links=Links(now_ms), devices_at=f"{host}:{port}")
-    yield _rig(make_driver(device, house().devices[device], surroundings), server.living(device))
+    surroundings = Surroundings(scheduler=LOOP, links=Links(LOOP), devices_at=f"{host}:{port}")
+    yield _rig(make_driver(device, house().devices[device], surroundings), server.device(device))
     surroundings.links.close()
     server.close()
 
 
-def _rig(driver: Driver, living: LivingDevice) -> Rig:
-    return Rig(driver, living.set_fault, living.set_reading, living.press)
+def _rig(driver: Driver, device: VirtualDevice) -> Rig:
+    return Rig(driver, device.set_misbehaviour, device.set_reading, device.press)
 
 
 RIGS: dict[str, Callable[[DeviceId], AbstractAsyncContextManager[Rig]]] = {
@@ -156,10 +159,10 @@ def test_under_one_grant_a_command_is_done_once_and_another_is_refused(play: Cal
 
 def test_a_silent_device_has_no_answer_and_speaks_again_later(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        rig.fault(Fault(silent=True))
+        rig.misbehave(Misbehaviour(silent=True))
         with pytest.raises(NoAnswerError, match="did not answer within 30 ms; is it on"):
             await rig.driver.command(setting(True, timeout_ms=30.0))
-        rig.fault(FINE)
+        rig.misbehave(FINE)
         assert await rig.driver.read() == {"on": False}
 
     play(scene)
@@ -167,12 +170,12 @@ def test_a_silent_device_has_no_answer_and_speaks_again_later(play: Callable[...
 
 def test_a_device_that_is_gone_says_so_for_certain(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        rig.fault(Fault(gone=True))
+        rig.misbehave(Misbehaviour(gone=True))
         for asked in (rig.driver.read(), rig.driver.command(setting(True))):
             with pytest.raises(DeviceFailedError) as failed:
                 await asked
             assert not isinstance(failed.value, NoAnswerError)
-        rig.fault(FINE)
+        rig.misbehave(FINE)
         assert await rig.driver.read() == {"on": False}
 
     play(scene)
@@ -180,12 +183,12 @@ def test_a_device_that_is_gone_says_so_for_certain(play: Callable[..., None]) ->
 
 def test_a_slow_device_answers_later_and_a_wrong_one_wrongly(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        rig.fault(Fault(slow_ms=500.0))
+        rig.misbehave(Misbehaviour(slow_ms=500.0))
         with pytest.raises(NoAnswerError):
             await rig.driver.command(setting(True, timeout_ms=20.0))
-        rig.fault(Fault(slow_ms=20.0))
+        rig.misbehave(Misbehaviour(slow_ms=20.0))
         assert set(await rig.driver.read()) == {"on"}
-        rig.fault(Fault(wrong={"on": "purple"}))
+        rig.misbehave(Misbehaviour(wrong={"on": "purple"}))
         assert await rig.driver.read() == {"on": "purple"}
 
     play(scene)
@@ -193,10 +196,10 @@ def test_a_slow_device_answers_later_and_a_wrong_one_wrongly(play: Callable[...,
 
 def test_a_late_command_lands_although_nobody_waits_any_more(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        rig.fault(Fault(late_ms=60.0))
+        rig.misbehave(Misbehaviour(late_ms=60.0))
         with pytest.raises(NoAnswerError):
             await rig.driver.command(setting(True, timeout_ms=20.0))
-        rig.fault(FINE)
+        rig.misbehave(FINE)
         seen: Readings = {}
         async with asyncio.timeout(20):
             while seen != {"on": True}:
@@ -208,13 +211,13 @@ def test_a_late_command_lands_although_nobody_waits_any_more(play: Callable[...,
 
 def test_a_call_may_be_cancelled(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
-        rig.fault(Fault(silent=True))
+        rig.misbehave(Misbehaviour(silent=True))
         calls = [asyncio.create_task(one) for one in (rig.driver.read(), rig.driver.command(setting(True)))]
         await asyncio.sleep(0)
         for call in calls:
             call.cancel()
         assert all(isinstance(one, asyncio.CancelledError) for one in await gathered(calls))
-        rig.fault(FINE)
+        rig.misbehave(FINE)
         assert await rig.driver.read() == {"on": False}
 
     play(scene)
@@ -303,10 +306,10 @@ def test_what_a_prompt_driver_answers_at_once_is_the_same(play: Callable[..., No
         with pytest.raises(DeviceFailedError, match="fenced"):
             driver.command_now(setting(False, grant=stamp(1)))
         assert driver.command_now(DeviceCommand(Action("slowly", False))) is None
-        rig.fault(Fault(silent=True))
+        rig.misbehave(Misbehaviour(silent=True))
         assert driver.read_now() is None
         assert driver.command_now(setting(False)) is None
-        rig.fault(FINE)
+        rig.misbehave(FINE)
         assert await driver.read() == {"on": True}
 
     play(scene)

@@ -50,7 +50,7 @@ def test_the_example_of_misbehaving_works() -> None:
         server = DevicesServer(deployment, chosen, seed=1, now_ms=now_ms, still=True)
         host, port = await server.open("127.0.0.1", 0)
         await example("async def trouble")["trouble"](f"{host}:{port}")
-        assert server.living(chosen[1]).readings() == {"open": True}
+        assert server.device(chosen[1]).readings() == {"open": True}
         server.close()
 
     asyncio.run(scene())

@@ -472,7 +472,7 @@ class Stage:
         for device in sorted(self.topology.devices):
             acts = sum(act.device == device and act.refused is None for act in self.world.devices.log)
             if acts:
-                on = self.world.devices.readings(device, self.world.now_ms)["on"]
+                on = self.world.devices[device].readings()["on"]
                 told.append(f"{device} acted {acts} time{'s' * (acts > 1)}, and is {'on' if on else 'off'}")
         told += [
             f"{loss.group} reports a lossy election: {loss.entries} committed entries are gone"

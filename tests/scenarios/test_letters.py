@@ -87,7 +87,7 @@ def test_what_a_member_knows_outlives_the_leader_that_died_before_it_knew() -> N
     assert run is not None
     finished = [told for _, _, told in asked.seen if isinstance(told, Committed) and told.group == KITCHEN]
     assert any("evening" in str(record) for told in finished for record in told.entry)
-    assert asked.stage.world.devices.read("kettle", asked.stage.world.now_ms)["on"] is True
+    assert asked.stage.world.devices["kettle"].read()["on"] is True
     asked.end()
 
 

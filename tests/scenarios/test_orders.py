@@ -84,7 +84,7 @@ class Orders:
         return [detail for _, word, detail in self.traces if word == what]
 
     def reading(self, device: DeviceId) -> object:
-        return self.stage.world.devices.read(device, self.stage.world.now_ms)["on"]
+        return self.stage.world.devices[device].read()["on"]
 
     def end(self) -> None:
         self.stage.checks.finish()

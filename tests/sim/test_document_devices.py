@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from toys import Scripted, silent
+from toys import Scripted, Shelf, silent
 
 from comesh.core.actions import Action
 from comesh.core.effects import Effect, ReadDevice, SetTimer
@@ -17,7 +17,7 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.planning import plan_of
 from comesh.deployment.values import Kind, ValueType
 from comesh.drivers.interface import DeviceCommand
-from comesh.drivers.virtual.devices import VirtualDevices
+from comesh.drivers.virtual.devices import Acted
 from comesh.drivers.virtual.document_devices import device_specs
 from comesh.sim.topology import topology_of_plan
 from comesh.sim.world import World
@@ -34,8 +34,8 @@ def document(file: Path) -> Deployment:
     return deployment
 
 
-def virtual(deployment: Deployment, seed: int = 1) -> VirtualDevices:
-    return VirtualDevices(dict.fromkeys(deployment.devices, 0), device_specs(deployment, seed), seed)
+def virtual(deployment: Deployment, seed: int = 1) -> Shelf:
+    return Shelf(device_specs(deployment, seed), seed)
 
 
 def exactly(type_: ValueType, value: Value) -> bool:
@@ -91,19 +91,18 @@ def test_the_offices_devices_answer_what_the_document_names_within_its_ranges() 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_every_command_does_what_the_document_says(file: Path) -> None:
     deployment = document(file)
-    devices = virtual(deployment)
+    specs = device_specs(deployment, 1)
     for device_id, device in deployment.devices.items():
         for name, command in device.commands.items():
+            commanded, untouched = Shelf({device_id: specs[device_id]}), Shelf({device_id: specs[device_id]})
             argument = None if command.argument is None else some_value(command.argument)
-            asked = DeviceCommand(Action(name, argument))
-            answers_ms = devices.spec(device_id).latency_ms + command.takes_ms
-            assert devices.begin(device_id, asked) == (answers_ms, None)
-            before = devices.readings(device_id, 0.0)
-            reply = devices.act(device_id, 1, asked, 0.0)
-            assert reply is not None
+            took_ms, reply = commanded.command(device_id, DeviceCommand(Action(name, argument)), 0.0)
+            assert took_ms == specs[device_id].latency_ms + command.takes_ms
             assert reply.error is None
             sets = {command.sets: argument} if isinstance(command.sets, str) else command.sets or {}
-            assert reply.readings == before | sets == devices.log[-1].readings
+            (acted,) = commanded.log
+            assert isinstance(acted, Acted)
+            assert reply.readings == untouched.readings(device_id, took_ms) | sets == acted.readings
 
 
 def some_value(type_: ValueType) -> Value:

@@ -20,6 +20,7 @@ from comesh.core.ids import DeviceId, NodeId
 from comesh.core.node import AnyEvent
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.drivers.virtual.misbehaviour import FINE, Misbehaviour
 from comesh.drivers.virtual.sources import Constant
 from comesh.sim.fault_model import DRAWN, Fault, ScheduleError
 from comesh.sim.fault_schedules import RandomFaults, Schedule, inject, random_schedule
@@ -99,9 +100,9 @@ def test_a_crash_that_ends_by_itself() -> None:
 
 def test_a_device_that_is_down_for_a_while() -> None:
     toys = run(DeviceDown(at_ms=100.0, device=D0, for_ms=200.0), until_ms=200.0, devices=1)
-    assert toys.world.devices.is_down(D0)
+    assert toys.world.devices[D0].misbehaviour.silent
     toys.world.run_until(400.0)
-    assert not toys.world.devices.is_down(D0)
+    assert not toys.world.devices[D0].misbehaviour.silent
 
 
 def test_a_kill_leaves_the_machine_relaying_and_its_journal_whole() -> None:
@@ -230,13 +231,13 @@ def test_device_faults() -> None:
     )
     world = toys.world
     assert world.radio.up == [True, True, True, False, True], "a device that is down does not relay"
-    assert world.devices._devices[D0].down
-    other = world.devices._devices[D1]
-    assert (other.extra_ms, other.wrong) == (70.0, {"on": "?"})
+    assert world.devices[D0].misbehaviour.silent
+    other = world.devices[D1]
+    assert other.misbehaviour == Misbehaviour(slow_ms=70.0, wrong={"on": "?"})
     world.run_until(400.0)
     assert all(world.radio.up)
-    assert not world.devices._devices[D0].down
-    assert (other.extra_ms, other.wrong) == (0.0, {})
+    assert not world.devices[D0].misbehaviour.silent
+    assert other.misbehaviour is FINE
 
 
 def test_commands_land_late() -> None:
@@ -265,7 +266,7 @@ def test_commands_land_late() -> None:
         if isinstance(event, DeviceAnswered)
     ]
     assert answers == [(600, 1, "no answer"), (1145, 2, None)]
-    assert toys.world.devices.readings(D0, toys.world.now_ms) == {"on": True}
+    assert toys.world.devices[D0].readings() == {"on": True}
 
 
 def test_a_button_is_pressed() -> None:
@@ -290,7 +291,7 @@ def test_wrong_answers_of_one_reading() -> None:
     inject(toys.world, Schedule(faults))
 
     def answered(device: DeviceId) -> dict[str, Value]:
-        readings = toys.world.devices.read(device, toys.world.now_ms)
+        readings = toys.world.devices[device].read()
         assert readings is not None
         return readings
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from toys import Scripted, line
+from toys import Scripted, Shelf, line
 
 from comesh.core.actions import Action, Origin
 from comesh.core.effects import CommandDevice, Effect, ReadDevice, SetTimer
@@ -11,11 +11,10 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.node import AnyEvent
 from comesh.core.stamps import Ballot, RunId, Stamp
 from comesh.core.values import Value
-from comesh.drivers.interface import DeviceCommand
-from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec, Reply, VirtualDevices
+from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand
+from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec, Reply
 from comesh.drivers.virtual.sources import Constant, RandomWalk, Script, Source, SquareWave
-from comesh.sim.device_calls import DRIVER_TIMEOUT_MS, read_bytes
-from comesh.sim.device_radio import REQUEST_LIVES_MS
+from comesh.sim.devices import REQUEST_LIVES_MS, read_bytes
 from comesh.sim.radio import RadioSettings
 from comesh.sim.traffic import Lost
 from comesh.sim.world import World
@@ -67,7 +66,7 @@ def world_of(
 
 
 def shown(source: Source, times_ms: list[float], seed: int = 1) -> list[Value]:
-    devices = VirtualDevices({D0: 0}, {D0: DeviceSpec(sources={"it": source})}, seed)
+    devices = Shelf({D0: DeviceSpec(sources={"it": source})}, seed)
     return [devices.readings(D0, at_ms)["it"] for at_ms in times_ms]
 
 
@@ -96,8 +95,8 @@ def test_readings_walk_by_themselves_whatever_else_the_device_has() -> None:
     walk = RandomWalk(every_ms=10.0)
     both = DeviceSpec(sources={"one": walk, "other": walk})
     alone = DeviceSpec(sources={"other": walk})
-    first = VirtualDevices({D0: 0, D1: 0}, {D0: both, D1: both}, 1)
-    second = VirtualDevices({D0: 0, D1: 0}, {D0: alone}, 1)
+    first = Shelf({D0: both, D1: both})
+    second = Shelf({D0: alone})
     shown = first.readings(D0, 5000.0)
     assert list(shown) == ["one", "other"]
     assert shown["one"] != shown["other"]
@@ -130,7 +129,7 @@ def test_commands_set_readings_take_time_and_are_logged() -> None:
     ]
     world, asking = world_of(plan, {D0: LAMP})
     world.run_until(59.0)
-    assert world.devices.readings(D0, world.now_ms) == {"on": False, "level": 40, "scene": "day"}
+    assert world.devices[D0].readings() == {"on": False, "level": 40, "scene": "day"}
     world.run_until(5000.0)
     dimmed: dict[str, Value] = {"on": False, "level": 3, "scene": "day"}
     woken, asleep = dimmed | {"on": True}, dimmed | {"scene": "night"}
@@ -176,10 +175,10 @@ def test_a_device_of_which_nothing_is_said_is_a_switch() -> None:
 
 def test_no_answer_is_an_error_after_the_drivers_timeout() -> None:
     world, asking = world_of([(0.0, ReadDevice(D0, 1)), (5000.0, ReadDevice(D0, 2))])
-    world.devices.set_down(D0, True)
+    world.devices[D0].misbehave(silent=True)
     world.run_until(4000.0)
-    assert asking.answers == [(DRIVER_TIMEOUT_MS, DeviceAnswered(device=D0, call=1, error="no answer"))]
-    world.devices.set_down(D0, False)
+    assert asking.answers == [(READ_TIMEOUT_MS, DeviceAnswered(device=D0, call=1, error="no answer"))]
+    world.devices[D0].misbehave(silent=False)
     world.run_until(9000.0)
     assert asking.answers[1][1].readings == {"on": False}
 
@@ -188,12 +187,12 @@ def test_slow_and_wrong_devices() -> None:
     world, asking = world_of(
         [(0.0, ReadDevice(D0, 1)), (3000.0, ReadDevice(D0, 2)), (6000.0, ReadDevice(D0, 3))]
     )
-    world.devices.set_slow(D0, 1000.0)
+    world.devices[D0].misbehave(slow_ms=1000.0)
     world.run_until(2900.0)
-    world.devices.set_slow(D0, 5000.0)
+    world.devices[D0].misbehave(slow_ms=5000.0)
     world.run_until(5900.0)
-    world.devices.set_slow(D0, 0.0)
-    world.devices.set_wrong(D0, "on", "?")
+    world.devices[D0].misbehave(slow_ms=0.0)
+    world.devices[D0].misbehave(wrong={"on": "?"})
     world.run_until(20_000.0)
     assert [(event.readings, event.error) for _, event in asking.answers] == [
         ({"on": False}, None),
@@ -201,14 +200,14 @@ def test_slow_and_wrong_devices() -> None:
         ({"on": "?"}, None),
     ], "the late answer to the second call is not given after its error"
     assert asking.answers[0][0] == pytest.approx(1025.0, abs=0.1)
-    assert world.devices.readings(D0, world.now_ms) == {"on": False}
+    assert world.devices[D0].readings() == {"on": False}
 
 
 def test_one_reading_can_be_wrong_while_the_others_are_right() -> None:
     world, asking = world_of([(0.0, ReadDevice(D0, 1)), (100.0, ReadDevice(D0, 2))], {D0: LAMP})
-    world.devices.set_wrong(D0, "level", -1e9)
+    world.devices[D0].misbehave(wrong={"level": -1e9})
     world.run_until(90.0)
-    world.devices.set_wrong(D0, "level", None)
+    world.devices[D0].misbehave(wrong={})
     world.run_until(500.0)
     answers = [event.readings for _, event in asking.answers]
     right = {"on": False, "level": 40, "scene": "day"}
@@ -246,7 +245,7 @@ def test_answers_to_a_process_that_ended_go_nowhere() -> None:
 
 def test_specs_for_devices_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ValueError, match="no device d7"):
-        VirtualDevices({D0: 0}, {DeviceId("d7"): DeviceSpec()}, 1)
+        world_of([], {DeviceId("d7"): DeviceSpec()})
 
 
 def test_a_command_sets_only_readings_that_there_are() -> None:
@@ -259,9 +258,9 @@ def test_a_command_toggles_what_is_so() -> None:
     spec = DeviceSpec(
         sources={"on": Script(((0.0, False), (100.0, True)))}, commands={"toggle": CommandSpec(toggles="on")}
     )
-    devices = VirtualDevices({D0: 0}, {D0: spec}, 1)
-    shown = [devices.act(D0, call, DeviceCommand(Action("toggle")), 150.0 + call) for call in range(3)]
-    assert [reply.readings["on"] for reply in shown if reply is not None] == [False, True, False]
+    devices = Shelf({D0: spec})
+    shown = [devices.command(D0, DeviceCommand(Action("toggle")), 150.0) for _ in range(3)]
+    assert [reply.readings["on"] for _, reply in shown] == [False, True, False]
     with pytest.raises(ValueError, match="command toggle sets on, which is no reading"):
         DeviceSpec(commands={"toggle": CommandSpec(toggles="on")})
 
@@ -339,7 +338,7 @@ def test_a_device_that_fences_refuses_older_grants(fences: bool) -> None:
         "fenced: grant 1:0.0:9 is older than 2:0.0:1",
     ]
     assert errors == (why if fences else [])
-    assert world.devices.readings(D0, world.now_ms)["level"] == (4 if fences else 5)
+    assert world.devices[D0].readings()["level"] == (4 if fences else 5)
 
 
 @pytest.mark.parametrize("after_ms", [1.0, 500.0])
@@ -357,7 +356,7 @@ def test_a_command_that_comes_again_under_its_grant_is_done_once(fences: bool, a
     world.run_until(2000.0)
     assert [event.error for _, event in asking.answers] == [None, None]
     assert len(world.devices.log) == (1 if fences else 2)
-    assert world.devices.readings(D0, world.now_ms) == {"on": fences}
+    assert world.devices[D0].readings() == {"on": fences}
 
 
 def test_a_request_that_is_held_up_for_long_is_lost() -> None:
@@ -374,8 +373,8 @@ def test_a_request_that_is_held_up_for_long_is_lost() -> None:
     assert total.sent.messages == total.received.messages + sum(world.traffic.losses().values())
 
 
-def test_reads_schedule_no_timeouts_where_answers_come() -> None:
-    """Speed: two entries of the engine for a read, besides the timer that asks for it."""
+def test_a_read_takes_two_entries_of_the_engine() -> None:
+    """Speed: two entries, besides the timer that asks for it, and no timeout that runs for nothing."""
     plan: list[tuple[float, Effect]] = [(10.0 * call, ReadDevice(D1, call)) for call in range(100)]
     world, asking = world_of(plan)
     world.run_until(5000.0)

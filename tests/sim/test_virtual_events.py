@@ -9,6 +9,7 @@ from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import EVENTS_KEPT, DeviceSpec
+from comesh.drivers.virtual.misbehaviour import FINE, Misbehaviour
 from comesh.drivers.virtual.sources import Constant
 from comesh.sim.radio import RadioSettings
 from comesh.sim.world_settings import WorldSettings
@@ -53,8 +54,8 @@ def test_a_press_comes_once_it_is_acknowledged_it_is_over() -> None:
     toys = toys_with(n0=Subscriber())
     world = toys.world
     world.run_until(100.0)
-    world.device_events.press(D0, LONG)
-    world.device_events.press(D0, {})
+    world.devices[D0].press(LONG)
+    world.devices[D0].press({})
     world.run_until(5000.0)
     reports = toys["n0"].given(DeviceReported)
     assert [(report.readings, report.token) for report in reports] == [
@@ -66,7 +67,7 @@ def test_a_press_comes_once_it_is_acknowledged_it_is_over() -> None:
         ("00000001", LONG, False),
         ("00000002", {"press": "short"}, False),
     ]
-    assert world.devices.next_event(D0) is None
+    assert world.devices[D0].next_event is None
     traffic = world.traffic
     sent = {kind: traffic.total(kind=kind).sent.messages for kind in traffic.kinds}
     assert (sent["Subscribe"], sent["DeviceReported"], sent["AcknowledgeEvent"]) == (1, 2, 2)
@@ -76,8 +77,8 @@ def test_what_is_not_acknowledged_comes_again_and_keeps_the_next_waiting() -> No
     toys = toys_with(n0=Subscriber(acks=False))
     world = toys.world
     world.run_until(100.0)
-    world.device_events.press(D0, {})
-    world.device_events.press(D0, {})
+    world.devices[D0].press({})
+    world.devices[D0].press({})
     world.run_until(3500.0)
     assert heard(toys, "n0") == [(at, "00000001") for at in (120, 1120, 2120, 3120)]
 
@@ -85,7 +86,7 @@ def test_what_is_not_acknowledged_comes_again_and_keeps_the_next_waiting() -> No
 def test_the_last_subscriber_is_told_and_nobody_before_there_is_one() -> None:
     toys = toys_with(n0=Subscriber(acks=False, at_ms=2000.0), n1=Subscriber(acks=False, at_ms=3500.0))
     toys.world.run_until(100.0)
-    toys.world.device_events.press(D0, {})
+    toys.world.devices[D0].press({})
     toys.world.run_until(5000.0)
     assert [at for at, _ in heard(toys, "n0")] == [2040, 3040]
     assert [at for at, _ in heard(toys, "n1")] == [3520, 4520]
@@ -97,9 +98,9 @@ def test_events_survive_loss_a_dead_subscriber_and_a_device_that_is_down() -> No
     world.run_until(10.0)
     world.kill(world.machines["n1"])
     for number in range(10):
-        world.engine.at(1000.0 * number, 1, world.device_events.press, D0, {"press": number})
-    world.engine.at(3000.0, 0, world.devices.set_down, D0, True)
-    world.engine.at(6000.0, 0, world.devices.set_down, D0, False)
+        world.engine.at(1000.0 * number, 1, world.devices[D0].press, {"press": number})
+    world.engine.at(3000.0, 0, world.devices[D0].set_misbehaviour, Misbehaviour(silent=True))
+    world.engine.at(6000.0, 0, world.devices[D0].set_misbehaviour, FINE)
     world.engine.at(15_000.0, 0, world.start, world.machines["n1"])
     world.run_until(90_000.0)
     told = [report.readings["press"] for node in ("n0", "n1") for report in toys[node].given(DeviceReported)]
@@ -112,15 +113,14 @@ def test_events_survive_loss_a_dead_subscriber_and_a_device_that_is_down() -> No
 def test_what_a_device_keeps_is_bounded() -> None:
     toys = toys_with()
     for _ in range(EVENTS_KEPT + 2):
-        toys.world.device_events.press(D0, {})
+        toys.world.devices[D0].press({})
     assert [event.dropped for event in toys.world.devices.events] == [False] * EVENTS_KEPT + [True] * 2
 
 
 def test_only_event_devices_have_events() -> None:
     toys = toys_with(spec=DeviceSpec())
-    assert toys.world.devices.event_devices() == []
     with pytest.raises(ValueError, match="d0 is no event device"):
-        toys.world.device_events.press(D0, {})
+        toys.world.devices[D0].press({})
 
 
 def test_some_have_events_by_themselves_from_the_seed() -> None:

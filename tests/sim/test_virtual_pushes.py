@@ -1,4 +1,4 @@
-"""Where the world lets devices push, who reads one hears at once when its readings change by themselves."""
+"""Where the world lets devices push, the node that reads one is told of its readings when they change."""
 
 from toys import TICK, Toys, line
 
@@ -6,7 +6,7 @@ from comesh.core.effects import Effect, ReadDevice, SetTimer
 from comesh.core.events import DeviceAnswered, DeviceReported, Started, TimerFired
 from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
-from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.drivers.virtual.devices import LOOK_MS, DeviceSpec
 from comesh.drivers.virtual.sources import Constant, RandomWalk, Script, SquareWave, next_change_ms
 from comesh.sim.world_settings import WorldSettings
 
@@ -47,7 +47,8 @@ def reports(toys: Toys, node: str) -> list[tuple[float, object]]:
 def test_a_change_is_told_at_once_and_once() -> None:
     toys = toys_with(push=True, n0=Reader())
     toys.world.run_until(6000.0)
-    assert reports(toys, "n0") == [(2520, True), (4220, False)], "two hops after the change; not what stays"
+    first = (20 + LOOK_MS + 20, False)
+    assert reports(toys, "n0") == [first, (2520, True), (4220, False)], "two hops later; not what stays"
     assert all(one.token is None for one in toys["n0"].given(DeviceReported))
 
 
@@ -62,7 +63,7 @@ def test_without_push_readings_are_only_read() -> None:
 def test_the_one_that_began_to_read_last_is_told() -> None:
     toys = toys_with(push=True, n0=Reader(), n1=Reader(at_ms=3000.0))
     toys.world.run_until(4900.0)
-    assert reports(toys, "n0") == [(2520, True)]
+    assert reports(toys, "n0") == [(240, False), (2520, True)]
     assert reports(toys, "n1") == [(4210, False)]
 
 
@@ -76,11 +77,12 @@ def test_a_device_that_is_down_tells_nothing_and_goes_on_afterwards() -> None:
     toys = toys_with(push=True, n0=Reader())
     world = toys.world
     world.run_until(2000.0)
-    world.devices.set_down(D0, True)
+    world.devices[D0].misbehave(silent=True)
     world.run_until(3000.0)
-    world.devices.set_down(D0, False)
+    world.devices[D0].misbehave(silent=False)
     world.run_until(6000.0)
-    assert reports(toys, "n0") == [], "it is false again, as it was when it was last told"
+    told = [(240, False), (3020, True), (4220, False)]
+    assert reports(toys, "n0") == told, "what changed meanwhile it tells once it is back"
 
 
 def test_event_devices_tell_events_only() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from toys import Shelf
 
 from comesh.core.ids import DeviceId
 from comesh.core.plan import Locality, SelectionSettings
@@ -12,7 +13,6 @@ from comesh.core.program import Predicate, ProtocolSettings, ReadingName
 from comesh.core.strategies import Strategy
 from comesh.core.values import Value
 from comesh.drivers.interface import DeviceCommand
-from comesh.drivers.virtual.devices import VirtualDevices
 from comesh.drivers.virtual.sources import SquareWave
 from comesh.sim.predicates import Comparison, Joined
 from comesh.sim.topology import Shape, make_topology
@@ -34,11 +34,11 @@ def contention(seed: int = 1) -> Workload:
     return contention_workload(MESH, SELECTION, SETTINGS, seed=seed)
 
 
-def virtual(workload: Workload) -> VirtualDevices:
-    return VirtualDevices(MESH.devices, workload.devices, seed=1)
+def virtual(workload: Workload) -> Shelf:
+    return Shelf(workload.devices)
 
 
-def values_at(devices: VirtualDevices, predicate: Predicate, at_ms: float) -> dict[ReadingName, Value | None]:
+def values_at(devices: Shelf, predicate: Predicate, at_ms: float) -> dict[ReadingName, Value | None]:
     return {
         (device, reading): devices.readings(DeviceId(device), at_ms)[reading]
         for device, reading in predicate.reads
@@ -79,9 +79,8 @@ def test_what_a_command_expects_is_what_the_device_shows() -> None:
     workload = paper_workload(MESH, SELECTION, SETTINGS, routines=20, seed=1)
     devices = virtual(workload)
     for routine in workload.program.routines.values():
-        for call, step in enumerate(routine.steps):
-            answer = devices.act(step.device, call, DeviceCommand(step.action), 1000.0)
-            assert answer is not None
+        for step in routine.steps:
+            _, answer = devices.command(step.device, DeviceCommand(step.action), 1000.0)
             fit = workload.program.devices[step.device].fit
             assert fit is not None
             shown = fit(answer.readings)

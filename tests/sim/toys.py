@@ -1,6 +1,6 @@
 """Tiny scripted nodes and small meshes for the tests of the simulator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from comesh.core.effects import Effect, Send, SetTimer
@@ -9,7 +9,10 @@ from comesh.core.ids import DeviceId, Incarnation, NodeId
 from comesh.core.messages import Ack, Gossip, GossipItems, Message, Ping
 from comesh.core.node import AnyEvent
 from comesh.core.plan import Place
-from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.core.values import Value
+from comesh.drivers.interface import DeviceCommand
+from comesh.drivers.virtual.devices import Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevice
+from comesh.sim.engine import Engine, EngineScheduler, Priority
 from comesh.sim.topology import Topology
 from comesh.sim.world import World
 from comesh.sim.world_settings import WorldSettings
@@ -119,3 +122,33 @@ class Toys:
     def __getitem__(self, node: str) -> Scripted:
         """The latest life of a node."""
         return self.lives[node][-1]
+
+
+class Shelf:
+    """Virtual devices without a world, each asked at any time that a test likes."""
+
+    def __init__(self, specs: Mapping[DeviceId, DeviceSpec], seed: int = 1) -> None:
+        self._engine = Engine()
+        scheduler = EngineScheduler(self._engine, Priority.ARRIVAL)
+        self.log: list[Acted | Pressed] = []
+        self.devices = {
+            name: VirtualDevice(name, spec, scheduler, seed=seed, record=self.log.append)
+            for name, spec in specs.items()
+        }
+
+    def readings(self, device: DeviceId, at_ms: float) -> dict[str, Value]:
+        self._engine.now_ms = at_ms
+        return self.devices[device].readings()
+
+    def command(self, device: DeviceId, command: DeviceCommand, at_ms: float) -> tuple[float, Reply]:
+        """After how long it answered, and what."""
+        self._engine.now_ms = at_ms
+        answers: list[tuple[float, Reply]] = []
+
+        def answer(reply: Reply) -> None:
+            answers.append((self._engine.now_ms - at_ms, reply))
+
+        self.devices[device].ask(Request(device, 1, command), answer)
+        self._engine.run_until(at_ms + 86_400_000.0)
+        (answered,) = answers
+        return answered

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from comesh.core.ids import DeviceId
 from comesh.deployment.model import Deployment, Device
 from comesh.drivers.interface import DeviceFailedError, Driver
+from comesh.drivers.scheduler import Scheduler
+from comesh.drivers.virtual.devices import Record
 from comesh.drivers.virtual.hosted import VirtualDriver
 from comesh.drivers.virtual.link import Links
-from comesh.drivers.virtual.living import Record
 from comesh.drivers.virtual.options import address_of, pushes, spec_of
 from comesh.drivers.virtual.remote import RemoteVirtualDriver
 
@@ -26,7 +27,7 @@ class DriverMissingError(DeviceFailedError):
 class Surroundings:
     """What drivers share in one process."""
 
-    now_ms: Callable[[], float]
+    scheduler: Scheduler
     links: Links
     record: Record | None = None
     """Told what virtual devices of this process did."""
@@ -76,12 +77,12 @@ def _virtual(device_id: DeviceId, device: Device, surroundings: Surroundings) ->
     at = outside_address(device, surroundings.devices_at)
     if at is not None:
         link = surroundings.links.get(at)
-        return RemoteVirtualDriver(device_id, link, now_ms=surroundings.now_ms)
+        return RemoteVirtualDriver(device_id, link, surroundings.scheduler)
     return VirtualDriver(
         device_id,
         spec_of(device_id, device, seed=surroundings.seed, still=surroundings.still),
+        surroundings.scheduler,
         seed=surroundings.seed,
-        now_ms=surroundings.now_ms,
         record=surroundings.record,
         pushes=surroundings.push and pushes(device),
     )

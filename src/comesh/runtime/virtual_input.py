@@ -38,14 +38,14 @@ async def touch(assembly: "Assembly", asked: dict[str, Any]) -> object:
 async def _touch(
     assembly: "Assembly", device_id: DeviceId, device: Device, values: dict[str, Value], *, pressed: bool
 ) -> Touched:
-    driver = assembly.devices.virtual(device_id)
+    virtual = assembly.devices.virtual(device_id)
     at = outside_address(device, assembly.options.devices_at)
     kept: str | None = ""
-    if driver is not None:
+    if virtual is not None:
         if pressed:
-            kept = driver.press(values)
+            kept = virtual.press(values)
         for reading, value in () if pressed else values.items():
-            driver.set_reading(reading, value)
+            virtual.set_reading(reading, value)
     elif at is not None:
         async with DevicesClient(at) as client:
             if pressed:

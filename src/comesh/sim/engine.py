@@ -78,3 +78,40 @@ class Engine:
             self.handled += 1
             call(*arguments)
         self.now_ms = max(self.now_ms, end_ms)
+
+
+class EngineTimer:
+    """One call in the future of an engine."""
+
+    __slots__ = ("_call", "_engine", "_sequence")
+
+    def __init__(self, engine: Engine, at_ms: float, priority: int, call: Callable[[], None]) -> None:
+        self._engine = engine
+        self._call = call
+        self._sequence: int | None = engine.at(at_ms, priority, self._run)
+
+    def cancel(self) -> None:
+        """Nothing happens if it has run, or was cancelled before."""
+        if self._sequence is not None:
+            self._engine.cancel(self._sequence)
+            self._sequence = None
+
+    def _run(self) -> None:
+        self._sequence = None
+        self._call()
+
+
+class EngineScheduler:
+    """Virtual time for virtual devices and pending calls, at one priority: see `drivers/scheduler.py`."""
+
+    __slots__ = ("_engine", "_priority")
+
+    def __init__(self, engine: Engine, priority: Priority) -> None:
+        self._engine = engine
+        self._priority = int(priority)
+
+    def now_ms(self) -> float:
+        return self._engine.now_ms
+
+    def later(self, after_ms: float, call: Callable[[], None]) -> EngineTimer:
+        return EngineTimer(self._engine, self._engine.now_ms + after_ms, self._priority, call)

@@ -477,11 +477,11 @@ class DeviceUp(DeviceFault, frozen=True):
 
 def _set_device_up(world: World, device: DeviceId, up: bool) -> None:
     """A station without a machine relays as long as one of its devices is up."""
-    world.devices.set_down(device, not up)
+    world.devices[device].misbehave(silent=not up)
     station = world.topology.devices[device]
     if not world.has_machine(station):
         here = [other for other, where in world.topology.devices.items() if where == station]
-        world.radio.set_up(station, not all(map(world.devices.is_down, here)))
+        world.radio.set_up(station, any(world.devices[other].misbehaviour.hears for other in here))
 
 
 @kind
@@ -492,10 +492,9 @@ class DeviceSlow(DeviceFault, frozen=True):
     for_ms: Lasting = None
 
     def begin(self, world: World) -> Undo:
-        world.devices.set_slow(self.device, self.extra_ms)
-        return Undo(
-            self.for_ms, lambda: world.devices.set_slow(self.device, 0.0), ("device slow", self.device)
-        )
+        device = world.devices[self.device]
+        device.misbehave(slow_ms=self.extra_ms)
+        return Undo(self.for_ms, lambda: device.misbehave(slow_ms=0.0), ("device slow", self.device))
 
     @classmethod
     def draw(cls, at: Occasion) -> Self:
@@ -511,10 +510,9 @@ class DeviceLate(DeviceFault, frozen=True):
     for_ms: Lasting = None
 
     def begin(self, world: World) -> Undo:
-        world.devices.set_late(self.device, self.by_ms)
-        return Undo(
-            self.for_ms, lambda: world.devices.set_late(self.device, 0.0), ("device late", self.device)
-        )
+        device = world.devices[self.device]
+        device.misbehave(late_ms=self.by_ms)
+        return Undo(self.for_ms, lambda: device.misbehave(late_ms=0.0), ("device late", self.device))
 
     @classmethod
     def draw(cls, at: Occasion) -> Self:
@@ -534,19 +532,20 @@ class DeviceWrong(DeviceFault, frozen=True):
     def check(self, world: World) -> None:
         super().check(world)
         if self.reading is not None:
-            self.check_name("reading", self.reading, world.devices.reading_names(self.device))
+            self.check_name("reading", self.reading, world.devices[self.device].spec.sources)
 
     def begin(self, world: World) -> Undo | None:
-        names = world.devices.reading_names(self.device)
-        if not names:
+        device = world.devices[self.device]
+        if not device.spec.sources:
             return None
-        reading = names[0] if self.reading is None else self.reading
-        world.devices.set_wrong(self.device, reading, self.value)
-        return Undo(
-            self.for_ms,
-            lambda: world.devices.set_wrong(self.device, reading, None),
-            ("device wrong", self.device, reading),
-        )
+        reading = next(iter(device.spec.sources)) if self.reading is None else self.reading
+        device.misbehave(wrong=device.misbehaviour.wrong | {reading: self.value})
+
+        def right() -> None:
+            wrong = {name: one for name, one in device.misbehaviour.wrong.items() if name != reading}
+            device.misbehave(wrong=wrong)
+
+        return Undo(self.for_ms, right, ("device wrong", self.device, reading))
 
     @classmethod
     def draw(cls, at: Occasion) -> Self:
@@ -580,10 +579,10 @@ class Press(DeviceFault, frozen=True):
 
     def check(self, world: World) -> None:
         super().check(world)
-        if not world.devices.spec(self.device).event:
+        if not world.devices[self.device].spec.event:
             raise self.error(f"{self.device!r} is no event device")
         for reading in self.values:
-            self.check_name("reading", reading, world.devices.reading_names(self.device))
+            self.check_name("reading", reading, world.devices[self.device].spec.sources)
 
     def begin(self, world: World) -> None:
-        world.device_events.press(self.device, self.values)
+        world.devices[self.device].press(self.values)

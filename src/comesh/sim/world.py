@@ -49,9 +49,8 @@ from comesh.core.messages import Datagram, Message, decode, encode
 from comesh.core.node import AnyEvent
 from comesh.core.streams import stream
 from comesh.core.work_messages import Wish
-from comesh.drivers.virtual.devices import DeviceSpec, VirtualDevices
-from comesh.sim.device_calls import DeviceCalls
-from comesh.sim.device_events import DeviceEvents
+from comesh.drivers.virtual.devices import DeviceSpec
+from comesh.sim.devices import WorldDevices
 from comesh.sim.disk import Disk, store_of
 from comesh.sim.engine import Engine, Priority
 from comesh.sim.lives import Life, LifeChange
@@ -101,10 +100,8 @@ class World:
         self.engine = Engine()
         self.radio = Radio(topology, settings.radio, seed)
         self.traffic = self.radio.traffic
-        self.devices = VirtualDevices(topology.devices, devices or {}, seed)
-        self.device_calls = DeviceCalls(self.engine, self.radio, topology, self.devices, self.give)
-        self.device_events = DeviceEvents(
-            self.engine, self.radio, topology, self.devices, self.give, seed=seed, push=settings.push
+        self.devices = WorldDevices(
+            self.engine, self.radio, topology, devices or {}, self.give, seed=seed, push=settings.push
         )
         self.observers: list[Observer] = []
         self.writers: list[Writer] = []
@@ -424,15 +421,14 @@ class World:
                     for observer in self.observers:
                         observer(self.engine.now_ms, machine.node_id, effect.observation)
                 case ReadDevice() | CommandDevice():
-                    self.device_calls.ask(process, effect)
-                    self.device_events.listen(process, effect)
+                    self.devices.ask(process, effect)
                 case Stop():
                     self._end(machine, LifeChange.STOPPED, effect.reason)
                     return
                 case Persist():
                     failed = not self._persist(process, effect)
                 case Subscribe() | AcknowledgeEvent():
-                    self.device_events.perform(process, effect)
+                    self.devices.perform(process, effect)
                 case _:
                     raise TypeError(f"{machine.name} wants an effect that is not known here: {effect!r}")
 

@@ -2,8 +2,8 @@
 room could; for tests, the lab and the demo.
 
     client = DevicesClient("127.0.0.1:7500")
-    await client.fault("lamp_1", Fault(silent=True))
-    await client.fault("lamp_1")                          # fine again
+    await client.misbehave("lamp_1", Misbehaviour(silent=True))
+    await client.misbehave("lamp_1")                          # fine again
     await client.set_reading("door", "open", True)        # somebody opens the door
     token = await client.press("button", {"press": "double"})
     await client.close()
@@ -16,10 +16,11 @@ from typing import Final
 from comesh.core.ids import DeviceId
 from comesh.core.values import Value
 from comesh.drivers.interface import Readings
+from comesh.drivers.scheduler import LoopScheduler
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.drivers.virtual.faults import FINE, Fault
 from comesh.drivers.virtual.link import Link, LinkError
+from comesh.drivers.virtual.misbehaviour import FINE, Misbehaviour
 
 TRIES: Final = 5
 TRY_MS: Final = 1000.0
@@ -36,7 +37,7 @@ class DevicesClientError(Exception):
 
 class DevicesClient:
     def __init__(self, address: str) -> None:
-        self._link = Link(address, _no_clock)
+        self._link = Link(address, LoopScheduler(_no_clock))
 
     async def __aenter__(self) -> "DevicesClient":
         return self
@@ -47,9 +48,9 @@ class DevicesClient:
     async def close(self) -> None:
         self._link.close()
 
-    async def fault(self, device: str, fault: Fault = FINE) -> None:
+    async def misbehave(self, device: str, how: Misbehaviour = FINE) -> None:
         """From now on the device misbehaves like this, and no other way."""
-        await self._ask(wire.SetFault(DeviceId(device), fault))
+        await self._ask(wire.SetMisbehaviour(DeviceId(device), how))
 
     async def press(self, device: str, values: dict[str, Value] | None = None) -> str | None:
         """The token of the event; None: the device had no room for it, or is gone."""
@@ -92,11 +93,11 @@ class DevicesClient:
         number = self._link.next_number()
         for _ in range(TRIES):
             try:
-                return await self._link.ask(body, TRY_MS, number)
-            except TimeoutError:
-                continue
+                answer = await self._link.ask(body, TRY_MS, number)
             except LinkError as wrong:
                 raise DevicesClientError(str(wrong)) from None
+            if answer is not None:
+                return answer
         raise DevicesClientError(
             f"{self._link.address} did not answer {TRIES} times; is `comesh virtual` running there?"
         )

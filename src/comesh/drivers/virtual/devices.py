@@ -1,31 +1,50 @@
 """Virtual devices: things that can be read and commanded, with a will and faults of their own.
 
-A device has named readings, each with a source (`sources.py`), and named commands. A command sets
-readings, and they stay set. A device may be down (no answer), slow, or wrong (it answers something that
-the type or range of a reading forbids), and its commands may land late. One that fences refuses what comes
-under an older grant than it has seen; what comes under the same one is the same command again, which it does
-once, or refused. An event device keeps its events until they are acknowledged (`device_events.py`).
+A device has named readings, each with a source (`sources.py`), and named commands. A command sets readings,
+and they stay set. An event device keeps its events until they are acknowledged. The same class serves the
+simulator and real processes: it knows time from a `Scheduler` only, and is told what has reached it.
 
-Everything that a device really did, and every event it had, is in its log, from the device's own view:
-checkers compare it with what the nodes believe (docs/simulator.md).
+Rules:
+- a read is answered after the device's latency, a command after that and the time that acting takes;
+- a device that fences refuses a command under an older grant than it has seen; one that comes again under the
+  same grant is done once, or refused;
+- an event is told again every REPEAT_MS until it is acknowledged, oldest first, one at a time. Tokens rise,
+  as text too, and carry the life of the device: no acknowledgement means an event of another life;
+- a device that pushes tells its readings when they have changed: at once where a person or its source changed
+  them, LOOK_MS after a command or a subscription, so that the same does not follow an answer in a report;
+- how it can misbehave is in `misbehaviour.py`;
+- what it was to do while its process was stopped, it does not do (`ages.py`).
+
+Everything that a device really did, and every event it had, is told to `record`, from the device's own view:
+checkers compare it with what the nodes believe (docs/simulator.md). Its sources begin with its life.
 """
 
-from collections import deque
-from collections.abc import Mapping
-from typing import Final
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
 from comesh.core.actions import Action, Origin
+from comesh.core.draws import Draws
 from comesh.core.ids import DeviceId
 from comesh.core.stamps import RunId, Stamp
 from comesh.core.streams import stream
 from comesh.core.values import Value
-from comesh.drivers.interface import DeviceCommand
-from comesh.drivers.virtual.sources import Constant, Shown, Source
+from comesh.drivers.ages import MAX_PAUSE_MS
+from comesh.drivers.interface import DeviceCommand, Readings, Report
+from comesh.drivers.scheduler import Scheduler, Timer
+from comesh.drivers.virtual.misbehaviour import FINE, Misbehaviour
+from comesh.drivers.virtual.sources import Constant, Shown, Source, next_change_ms
 
 EVENTS_KEPT: Final = 64
-"""That a device keeps until they are acknowledged; further ones it drops."""
+"""Maximum number of events that a device keeps until they are acknowledged; it drops further ones."""
+REPEAT_MS: Final = 1000.0
+LOOK_MS: Final = 200.0
+"""How long after a command or a subscription a device that pushes looks whether there is news to tell."""
+MAX_WAITING: Final = 256
+"""Maximum number of requests that a device works on; it does not hear further ones."""
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,229 +137,371 @@ class Pressed(msgspec.Struct, frozen=True):
     dropped: bool = False
 
 
-class _Device:
+Answer = Callable[[Reply], None]
+Record = Callable[[Acted | Pressed], None]
+
+
+def _always() -> bool:
+    return True
+
+
+class VirtualDevice:
+    """One device. life: tells its tokens from those of another life."""
+
     __slots__ = (
-        "done",
-        "down",
-        "events",
-        "extra_ms",
-        "grant",
-        "late_ms",
-        "set_to",
-        "shown",
+        "_born_ms",
+        "_done",
+        "_events",
+        "_grant",
+        "_has_power",
+        "_pushed",
+        "_pushes",
+        "_record",
+        "_report",
+        "_scheduler",
+        "_seed",
+        "_set_to",
+        "_shown",
+        "_timers",
+        "_tokens",
+        "_under_grant",
+        "_waiting",
+        "counters",
+        "life",
+        "misbehaviour",
+        "name",
         "spec",
-        "tokens",
-        "under_grant",
-        "wrong",
     )
 
-    def __init__(self, name: DeviceId, spec: DeviceSpec, seed: int) -> None:
+    def __init__(
+        self,
+        name: DeviceId,
+        spec: DeviceSpec,
+        scheduler: Scheduler,
+        *,
+        seed: int,
+        life: str = "",
+        record: Record | None = None,
+        pushes: bool = False,
+        has_power: Callable[[], bool] = _always,
+    ) -> None:
+        self.name = name
         self.spec = spec
-        self.down = False
-        self.extra_ms = 0.0
-        self.late_ms = 0.0
-        self.grant: Stamp | None = None
-        """The highest seen, if it fences."""
-        self.under_grant: tuple[Action, Origin | None] | None = None
-        """What came under it."""
-        self.done: Stamp | None = None
-        """The grant of the last command that it carried out."""
-        self.events: deque[Pressed] = deque()
-        self.tokens = 0
-        self.wrong: dict[str, Value] = {}
-        self.set_to: dict[str, Value] = {}
-        self.shown = {
+        self.life = life
+        self.misbehaviour = FINE
+        self.counters: Counter[str] = Counter()
+        self._scheduler = scheduler
+        self._seed = seed
+        self._record = record
+        self._pushes = pushes and not spec.event
+        self._has_power = has_power
+        self._born_ms = scheduler.now_ms()
+        self._shown = {
             reading: Shown(source, stream(seed, f"device {name} {reading}"))
             for reading, source in spec.sources.items()
         }
+        self._set_to: Readings = {}
+        """Readings that commands and people have set."""
+        self._grant: Stamp | None = None
+        """The highest seen, if it fences."""
+        self._under_grant: tuple[Action, Origin | None] | None = None
+        """What came under it."""
+        self._done: Stamp | None = None
+        """The grant of the last command that it carried out."""
+        self._events: deque[Pressed] = deque()
+        self._tokens = 0
+        self._report: Report | None = None
+        self._pushed: Readings | None = None
+        self._timers: dict[str, tuple[float, Timer]] = {}
+        """Its own doings, by name, and when they are due."""
+        self._waiting: set[Timer] = set()
+        """Requests that it works on."""
 
-    def true_readings(self, now_ms: float) -> dict[str, Value]:
+    def open(self) -> None:
+        if self.spec.event and self.spec.presses_ms is not None:
+            self._press_later(self.spec.presses_ms, stream(self._seed, f"presses {self.name}"))
+
+    def close(self) -> None:
+        """What it was about to do, it does not do."""
+        for timer in (*self._waiting, *(timer for _, timer in self._timers.values())):
+            timer.cancel()
+        self._timers.clear()
+        self._waiting.clear()
+        self._report = None
+
+    # -- what it shows -----------------------------------------------------------------------------------
+
+    def readings(self) -> Readings:
+        """What is really so, whatever it answers."""
+        now_ms = self._scheduler.now_ms() - self._born_ms
         return {
-            reading: self.set_to[reading] if reading in self.set_to else shown.at(now_ms)
-            for reading, shown in self.shown.items()
+            reading: self._set_to[reading] if reading in self._set_to else shown.at(now_ms)
+            for reading, shown in self._shown.items()
         }
 
-    def fenced(self, command: DeviceCommand) -> str | None:
+    @property
+    def read_ms(self) -> float:
+        """How long it takes to answer a read."""
+        return self.spec.latency_ms + self.misbehaviour.slow_ms
+
+    def read(self) -> Readings | None:
+        """What it answers; None: nothing."""
+        misbehaviour = self.misbehaviour
+        if misbehaviour is FINE:
+            return self.readings()
+        return self.readings() | misbehaviour.wrong if misbehaviour.hears else None
+
+    # -- requests ----------------------------------------------------------------------------------------
+
+    def ask(self, request: Request, answer: Answer) -> None:
+        """A request has reached the device. It answers once, now or later; or never, if it does not hear it,
+        or fails meanwhile."""
+        call, command = request.call, request.command
+        if self.misbehaviour.gone:
+            answer(Reply(self.name, call, error=f"{self.name} is gone"))
+        elif command is None:
+            self._after(self.read_ms, lambda: self._answer_read(call, answer))
+        elif self.misbehaviour.late_ms:
+            self._after(self.misbehaviour.late_ms, lambda: self._begin(call, command, None))
+        else:
+            self._begin(call, command, answer)
+
+    def read_now(self) -> Readings | None:
+        """None: not at once."""
+        return None if self.read_ms > 0 else self.read()
+
+    def command_now(self, call: int, command: DeviceCommand) -> Reply | None:
+        """None: not at once, and nothing was done."""
+        spec = self.spec.commands.get(command.action.command)
+        takes_ms = self.spec.latency_ms + (0.0 if spec is None else spec.takes_ms)
+        if self.misbehaviour is not FINE or takes_ms > 0:
+            return None
+        return self._act(call, command, self._fenced(command), self._scheduler.now_ms())
+
+    def _answer_read(self, call: int, answer: Answer) -> None:
+        readings = self.read()
+        if readings is not None:
+            answer(Reply(self.name, call, readings))
+
+    def _begin(self, call: int, command: DeviceCommand, answer: Answer | None) -> None:
+        """answer None: nobody hears it any more."""
+        if not self.misbehaviour.hears:
+            return
+        began_ms = self._scheduler.now_ms()
+        refused = self._fenced(command)
+        spec = self.spec.commands.get(command.action.command)
+        takes_ms = 0.0 if spec is None or refused is not None else spec.takes_ms
+
+        def act() -> None:
+            reply = self._act(call, command, refused, began_ms)
+            if reply is not None and answer is not None:
+                answer(reply)
+
+        self._after(self.read_ms + takes_ms, act)
+
+    def _act(self, call: int, command: DeviceCommand, refused: str | None, began_ms: float) -> Reply | None:
+        """Carry a command out, unless it was refused or done before, and answer; None: it went down
+        meanwhile. What was done before is not recorded again."""
+        if not (self.misbehaviour.hears and self._has_power()):
+            return None
+        grant = _grant_of(command)
+        if refused is None and self._is_outdated(grant):
+            refused = f"fenced: grant {grant} is older than {self._grant}"
+        if refused is not None or not self._has_done(grant):
+            if refused is None:
+                refused = self._carry_out(command.action)
+            if refused is None:
+                self._done = grant
+            now_ms = self._scheduler.now_ms()
+            self._keep(Acted(now_ms, self.name, call, command, self.readings(), refused, began_ms))
+        self._look_later(LOOK_MS)
+        if refused is not None:
+            return Reply(self.name, call, error=refused)
+        return Reply(self.name, call, readings=self.readings() | self.misbehaviour.wrong)
+
+    def _fenced(self, command: DeviceCommand) -> str | None:
         """Remember the grant of a command that came; or say why it is refused."""
         grant = _grant_of(command)
         if not self.spec.fences or grant is None:
             return None
-        if self.is_outdated(grant):
-            return f"fenced: grant {grant} is older than {self.grant}"
+        if self._is_outdated(grant):
+            return f"fenced: grant {grant} is older than {self._grant}"
         wanted = (command.action, command.origin)
-        if grant == self.grant and wanted != self.under_grant:
+        if grant == self._grant and wanted != self._under_grant:
             return f"fenced: grant {grant} is another command's"
-        self.grant, self.under_grant = grant, wanted
+        self._grant, self._under_grant = grant, wanted
         return None
 
-    def has_done(self, grant: Stamp | None) -> bool:
+    def _has_done(self, grant: Stamp | None) -> bool:
         """It came twice, and was carried out the first time."""
-        return self.spec.fences and grant is not None and grant == self.done
+        return self.spec.fences and grant is not None and grant == self._done
 
-    def is_outdated(self, grant: Stamp | None) -> bool:
+    def _is_outdated(self, grant: Stamp | None) -> bool:
         """Something newer has come, also since this began."""
-        return self.spec.fences and grant is not None and self.grant is not None and grant < self.grant
+        return self.spec.fences and grant is not None and self._grant is not None and grant < self._grant
 
-    def act(self, action: Action, now_ms: float) -> str | None:
-        """Carry a command out; or say why not."""
-        if action.command not in self.spec.commands:
+    def _carry_out(self, action: Action) -> str | None:
+        """Do it; or say why not."""
+        spec = self.spec.commands.get(action.command)
+        if spec is None:
             return f"no command {action.command!r}"
-        spec = self.spec.commands[action.command]
         match spec.sets:
             case str() as reading:
                 if action.argument is None:
                     return f"{action.command!r} needs an argument"
-                self.set_to[reading] = action.argument
+                self._set_to[reading] = action.argument
             case dict() as values:
-                self.set_to.update(values)
+                self._set_to.update(values)
             case None:
                 pass
         if spec.toggles is not None:
-            self.set_to[spec.toggles] = not self.true_readings(now_ms)[spec.toggles]
+            self._set_to[spec.toggles] = not self.readings()[spec.toggles]
         return None
+
+    def _after(self, wait_ms: float, then: Callable[[], None]) -> None:
+        if wait_ms <= 0:
+            then()
+            return
+        if len(self._waiting) >= MAX_WAITING:
+            self.counters["dropped: too many requests at once"] += 1
+            return
+        due_ms = self._scheduler.now_ms() + wait_ms
+
+        def due() -> None:
+            self._waiting.discard(timer)
+            if self._scheduler.now_ms() - due_ms > MAX_PAUSE_MS:
+                self.counters["dropped: the process was stopped"] += 1
+            else:
+                then()
+
+        timer = self._scheduler.later(wait_ms, due)
+        self._waiting.add(timer)
+
+    # -- what people do to it ----------------------------------------------------------------------------
+
+    def set_reading(self, reading: str, value: Value) -> None:
+        """Somebody opens the door: it is so from now on. ValueError: it has no such reading."""
+        self._check_readings([reading])
+        self._set_to[reading] = value
+        self._push()
+
+    def set_misbehaviour(self, misbehaviour: Misbehaviour) -> None:
+        """From now on it misbehaves like this, and no other way. ValueError: it has no such reading."""
+        self._check_readings(misbehaviour.wrong)
+        self.misbehaviour = FINE if misbehaviour == FINE else misbehaviour
+        self._push()
+
+    def misbehave(self, **changes: Any) -> None:
+        """From now on it misbehaves like this as well."""
+        self.set_misbehaviour(msgspec.structs.replace(self.misbehaviour, **changes))
+
+    def press(self, values: Readings) -> str | None:
+        """An event; without values, what its readings show. Its token; None: it had no room for it, or is
+        gone. ValueError: it is no event device, or has no such reading."""
+        if not self.spec.event:
+            raise ValueError(f"{self.name} is no event device")
+        self._check_readings(values)
+        if self.misbehaviour.gone:
+            return None
+        self._tokens += 1
+        token = f"{self.life}.{self._tokens:08d}" if self.life else f"{self._tokens:08d}"
+        dropped = len(self._events) >= EVENTS_KEPT
+        event = Pressed(self._scheduler.now_ms(), self.name, token, values or self.readings(), dropped)
+        self._keep(event)
+        if dropped:
+            return None
+        self._events.append(event)
+        if "tell" not in self._timers:
+            self._tell()
+        return token
+
+    def _check_readings(self, readings: Iterable[str]) -> None:
+        for reading in readings:
+            if reading not in self.spec.sources:
+                known = ", ".join(self.spec.sources) or "none"
+                raise ValueError(f"{self.name} has no reading {reading!r}; its readings: {known}")
+
+    def _press_later(self, between_ms: tuple[float, float], draws: Draws) -> None:
+        def press() -> None:
+            self.press({})
+            self._press_later(between_ms, draws)
+
+        self._set_timer("press", draws.between(*between_ms), press)
+
+    # -- what it tells by itself -------------------------------------------------------------------------
+
+    def subscribe(self, report: Report) -> None:
+        """Whoever subscribed before is told nothing more."""
+        self._report = report
+        self._tell()
+        self._look_later(LOOK_MS)
+
+    def acknowledge(self, token: str) -> None:
+        """Events up to this one need not be told again."""
+        if token.rpartition(".")[0] != self.life or not self.misbehaviour.hears:
+            return
+        before = self.next_event
+        while self._events and self._events[0].token <= token:
+            self._events.popleft()
+        if before is not self.next_event:
+            self._tell()
+
+    @property
+    def next_event(self) -> Pressed | None:
+        """The oldest event that is not acknowledged."""
+        return self._events[0] if self._events else None
+
+    def _tell(self) -> None:
+        """Tell the oldest event, and again later, as long as there is one and somebody to tell."""
+        self._cancel_timer("tell")
+        event = self.next_event
+        if event is None or self._report is None:
+            return
+        self._set_timer("tell", REPEAT_MS, self._tell)
+        if self.misbehaviour.hears and self._has_power():
+            self._report(dict(event.values), event.token)
+
+    def _look_later(self, after_ms: float) -> None:
+        """Look whether there is news after that time, or sooner if it does so anyway."""
+        if self._report is None or not self._pushes:
+            return
+        due_ms, _ = self._timers.get("look", (math.inf, None))
+        if due_ms > self._scheduler.now_ms() + after_ms:
+            self._set_timer("look", after_ms, self._look)
+
+    def _look(self) -> None:
+        self._timers.pop("look", None)
+        self._push()
+        now_ms = self._scheduler.now_ms() - self._born_ms
+        changes_ms = [next_change_ms(source, now_ms) for source in self.spec.sources.values()]
+        coming_ms = [at_ms for at_ms in changes_ms if at_ms is not None]
+        if coming_ms:
+            self._look_later(min(coming_ms) - now_ms)
+
+    def _push(self) -> None:
+        if self._report is None or not self._pushes or not self._has_power():
+            return
+        readings = self.read()
+        if readings is not None and readings != self._pushed:
+            self._pushed = readings
+            self._report(dict(readings), None)
+
+    # -- time, and the record ----------------------------------------------------------------------------
+
+    def _keep(self, entry: Acted | Pressed) -> None:
+        if self._record is not None:
+            self._record(entry)
+
+    def _set_timer(self, name: str, after_ms: float, then: Callable[[], None]) -> None:
+        self._cancel_timer(name)
+        due_ms = self._scheduler.now_ms() + after_ms
+        self._timers[name] = (due_ms, self._scheduler.later(after_ms, then))
+
+    def _cancel_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer[1].cancel()
 
 
 def _grant_of(command: DeviceCommand) -> Stamp | None:
     return None if command.origin is None else command.origin.grant
-
-
-class VirtualDevices:
-    """All devices of a world."""
-
-    def __init__(
-        self, names: Mapping[DeviceId, int], specs: Mapping[DeviceId, DeviceSpec], seed: int
-    ) -> None:
-        unknown = sorted(set(specs) - set(names))
-        if unknown:
-            raise ValueError(f"no device {unknown[0]} in this topology")
-        self._devices = {name: _Device(name, specs.get(name, SWITCH), seed) for name in sorted(names)}
-        self.log: list[Acted] = []
-        self.events: list[Pressed] = []
-
-    def reading_names(self, device: DeviceId) -> tuple[str, ...]:
-        return tuple(self._devices[device].spec.sources)
-
-    def spec(self, device: DeviceId) -> DeviceSpec:
-        return self._devices[device].spec
-
-    def event_devices(self) -> list[DeviceId]:
-        return [name for name, device in self._devices.items() if device.spec.event]
-
-    def readings(self, device: DeviceId, now_ms: float) -> dict[str, Value]:
-        """What is really so, whatever the device answers."""
-        return self._devices[device].true_readings(now_ms)
-
-    def is_down(self, device: DeviceId) -> bool:
-        return self._devices[device].down
-
-    def set_down(self, device: DeviceId, down: bool) -> None:
-        self._devices[device].down = down
-
-    def set_slow(self, device: DeviceId, extra_ms: float) -> None:
-        self._devices[device].extra_ms = extra_ms
-
-    def set_late(self, device: DeviceId, late_ms: float) -> None:
-        """From now on its commands reach it so much later."""
-        self._devices[device].late_ms = late_ms
-
-    def late_ms(self, device: DeviceId) -> float:
-        return self._devices[device].late_ms
-
-    def set_wrong(self, device: DeviceId, reading: str, value: Value | None) -> None:
-        """Answer this value of a reading, whatever is so; None ends it."""
-        wrong = self._devices[device].wrong
-        if value is None:
-            wrong.pop(reading, None)
-        else:
-            wrong[reading] = value
-
-    def set_reading(self, device: DeviceId, reading: str, value: Value) -> None:
-        """It is so from now on, as if somebody had done it by hand."""
-        self._devices[device].set_to[reading] = value
-
-    def read_ms(self, device: DeviceId) -> float:
-        """How long the device takes to answer a read, if it does."""
-        asked = self._devices[device]
-        return asked.spec.latency_ms + asked.extra_ms
-
-    def read(self, device: DeviceId, now_ms: float) -> dict[str, Value] | None:
-        """What it answers; None: it is down."""
-        asked = self._devices[device]
-        if asked.down:
-            return None
-        shown = asked.true_readings(now_ms)
-        return shown | asked.wrong if asked.wrong else shown
-
-    def begin(self, name: DeviceId, command: DeviceCommand) -> tuple[float, str | None] | None:
-        """A command reached the device: how long until it answers, and why it refuses, if it does.
-
-        None: it does not hear it.
-        """
-        device = self._devices[name]
-        if device.down:
-            return None
-        waits_ms = device.spec.latency_ms + device.extra_ms
-        refused = device.fenced(command)
-        if refused is not None:
-            return waits_ms, refused
-        spec = device.spec.commands.get(command.action.command)
-        return waits_ms + (0.0 if spec is None else spec.takes_ms), None
-
-    def act(
-        self,
-        name: DeviceId,
-        call: int,
-        command: DeviceCommand,
-        now_ms: float,
-        *,
-        refused: str | None = None,
-        began_ms: float = 0.0,
-    ) -> Reply | None:
-        """Carry a command out, unless it was refused or done before, and answer; None if it went down
-        meanwhile. What was done before is not in the log again."""
-        device = self._devices[name]
-        if device.down:
-            return None
-        grant = _grant_of(command)
-        if refused is None and device.is_outdated(grant):
-            refused = f"fenced: grant {grant} is older than {device.grant}"
-        if refused is None and device.has_done(grant):
-            return Reply(name, call, readings=device.true_readings(now_ms) | device.wrong)
-        if refused is None:
-            refused = device.act(command.action, now_ms)
-        if refused is None:
-            device.done = grant
-        readings = device.true_readings(now_ms)
-        self.log.append(Acted(now_ms, name, call, command, readings, refused, began_ms))
-        if refused is not None:
-            return Reply(name, call, error=refused)
-        return Reply(name, call, readings=readings | device.wrong)
-
-    # Events
-
-    def press(self, name: DeviceId, values: dict[str, Value], now_ms: float) -> bool:
-        """An event device has an event, whether it is up or down; False: it had no room for it.
-
-        Tokens rise, as text too.
-        """
-        device = self._devices[name]
-        if not device.spec.event:
-            raise ValueError(f"{name} is no event device")
-        device.tokens += 1
-        dropped = len(device.events) >= EVENTS_KEPT
-        pressed = Pressed(now_ms, name, f"{device.tokens:08d}", values, dropped)
-        self.events.append(pressed)
-        if not dropped:
-            device.events.append(pressed)
-        return not dropped
-
-    def next_event(self, name: DeviceId) -> Pressed | None:
-        """The oldest event that is not acknowledged."""
-        events = self._devices[name].events
-        return events[0] if events else None
-
-    def acknowledge(self, name: DeviceId, token: str) -> None:
-        """Events up to this one need not be told again."""
-        events = self._devices[name].events
-        while events and events[0].token <= token:
-            events.popleft()

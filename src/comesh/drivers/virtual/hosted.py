@@ -1,94 +1,98 @@
 """`VirtualDriver`: a virtual device that is part of this process, and dies with it."""
 
-import asyncio
-from collections.abc import Callable
+from functools import partial
+from secrets import token_hex
 
 from comesh.core.ids import DeviceId
-from comesh.core.values import Value
 from comesh.drivers.interface import (
     DeviceCommand,
     DeviceFailedError,
+    Ended,
     Readings,
     Report,
     no_answer,
     timeout_of,
 )
-from comesh.drivers.virtual.devices import DeviceSpec, Reply, Request
-from comesh.drivers.virtual.faults import Fault
-from comesh.drivers.virtual.living import LivingDevice, Record
+from comesh.drivers.pending import PendingCalls, TooManyError
+from comesh.drivers.scheduler import Scheduler
+from comesh.drivers.virtual.devices import MAX_WAITING, DeviceSpec, Record, Reply, Request, VirtualDevice
 
 
 class VirtualDriver:
-    """The driver, and the device itself: besides what every driver does, it can be told to misbehave."""
+    """The driver; `device` is the device itself, which can be told to misbehave."""
 
     def __init__(
         self,
         device: DeviceId,
         spec: DeviceSpec,
+        scheduler: Scheduler,
         *,
         seed: int,
-        now_ms: Callable[[], float],
         record: Record | None = None,
         pushes: bool = False,
     ) -> None:
-        self.living = LivingDevice(device, spec, seed=seed, now_ms=now_ms, record=record, pushes=pushes)
-        self._device = device
-        self._call = 0
+        self.device = VirtualDevice(
+            device, spec, scheduler, seed=seed, life=token_hex(4), record=record, pushes=pushes
+        )
+        self._calls: PendingCalls[None, Reply] = PendingCalls(scheduler, max_each=MAX_WAITING)
 
     async def open(self) -> None:
-        self.living.open()
+        self.device.open()
 
     async def close(self) -> None:
-        self.living.close()
+        self.device.close()
+        self._calls.close()
 
     async def read(self) -> Readings:
-        return await self._ask(None)
+        return await self._call(None)
 
     async def command(self, asked: DeviceCommand) -> Readings:
-        return await self._ask(asked)
+        return await self._call(asked)
 
     def read_now(self) -> Readings | None:
-        return self.living.read_now()
+        return self.device.read_now()
 
     def command_now(self, asked: DeviceCommand) -> Readings | None:
-        reply = self.living.command_now(self._next_call(), asked)
-        return None if reply is None else _readings(reply)
+        reply = self.device.command_now(self._calls.next_number(), asked)
+        return None if reply is None else self._readings(asked, reply)
+
+    def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
+        def answered(reply: Reply | None) -> None:
+            result: Readings | Exception
+            try:
+                result = self._readings(asked, reply)
+            except DeviceFailedError as wrong:
+                result = wrong
+            ended(result)
+
+        call = self._calls.open(None, timeout_of(asked), answered)
+        if call is None:
+            return False
+        self._send(asked, call)
+        return True
 
     def subscribe(self, report: Report) -> None:
-        self.living.subscribe(report)
+        self.device.subscribe(report)
 
     def acknowledge(self, token: str) -> None:
-        self.living.acknowledge(token)
+        self.device.acknowledge(token)
 
-    def set_fault(self, fault: Fault) -> None:
-        self.living.set_fault(fault)
-
-    def set_reading(self, reading: str, value: Value) -> None:
-        self.living.set_reading(reading, value)
-
-    def press(self, values: dict[str, Value]) -> str | None:
-        return self.living.press(values)
-
-    def _next_call(self) -> int:
-        self._call += 1
-        return self._call
-
-    async def _ask(self, asked: DeviceCommand | None) -> Readings:
-        timeout_ms = timeout_of(asked)
-        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-        def answer(reply: Reply) -> None:
-            if not answered.done():
-                answered.set_result(reply)
-
-        self.living.ask(Request(self._device, self._next_call(), asked), answer)
+    async def _call(self, asked: DeviceCommand | None) -> Readings:
         try:
-            return _readings(await asyncio.wait_for(answered, timeout_ms / 1000))
-        except TimeoutError:
-            raise no_answer(self._device, timeout_ms) from None
+            reply = await self._calls.call(None, timeout_of(asked), partial(self._send, asked))
+        except TooManyError:
+            raise DeviceFailedError(f"{MAX_WAITING} calls of {self.device.name} wait already") from None
+        return self._readings(asked, reply)
 
+    def _send(self, asked: DeviceCommand | None, call: int) -> None:
+        def answer(reply: Reply) -> None:
+            self._calls.answer(reply.call, reply)
 
-def _readings(reply: Reply) -> Readings:
-    if reply.error is not None:
-        raise DeviceFailedError(reply.error)
-    return dict(reply.readings)
+        self.device.ask(Request(self.device.name, call, asked), answer)
+
+    def _readings(self, asked: DeviceCommand | None, reply: Reply | None) -> Readings:
+        if reply is None:
+            raise no_answer(self.device.name, timeout_of(asked))
+        if reply.error is not None:
+            raise DeviceFailedError(reply.error)
+        return dict(reply.readings)

@@ -11,11 +11,14 @@ together were told.
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from secrets import randbits
 from typing import Final
 
 from comesh.core.ids import DeviceId
 from comesh.drivers.ages import PeerClock
+from comesh.drivers.pending import PendingCalls, TooManyError
+from comesh.drivers.scheduler import Scheduler
 from comesh.drivers.virtual.datagrams import Address, Datagrams, connected
 from comesh.drivers.virtual.wire import (
     Ask,
@@ -34,11 +37,11 @@ from comesh.drivers.virtual.wire import (
 SENT: Final = "bytes to devices"
 RECEIVED: Final = "bytes from devices"
 MAX_OPEN: Final = 4096
-"""Requests of one process that wait for an answer; further ones are refused."""
+"""Maximum number of reads, and of other requests, that wait for an answer; further ones are refused."""
 
 
-Answered = Callable[[FromDevices | Exception], None]
-"""The answer; or TimeoutError, or LinkError."""
+Answered = Callable[["FromDevices | LinkError | None"], None]
+"""The answer, why there is none, or None: there was none in time."""
 
 
 class LinkError(Exception):
@@ -46,19 +49,16 @@ class LinkError(Exception):
 
 
 class Link:
-    def __init__(
-        self, address: str, now_ms: Callable[[], float], rest: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, address: str, scheduler: Scheduler, rest: Callable[[], None] | None = None) -> None:
         self.address = address
         self.clock = PeerClock()
-        self._now_ms = now_ms
+        self._scheduler = scheduler
         self._rest = rest
         self.counters: Counter[str] = Counter()
         self.on_report: dict[DeviceId, Callable[[Report], None]] = {}
         self._client = randbits(62)
-        self._number = 0
-        self._waiting: dict[int, tuple[Answered, bool, asyncio.TimerHandle]] = {}
-        """By number: who waits, whether it is a read, and until when."""
+        self._calls: PendingCalls[bool, FromDevices | LinkError] = PendingCalls(scheduler, max_each=MAX_OPEN)
+        """Reads are True: a refusal ends them at once."""
         self._datagrams: Datagrams | None = None
         self._users = 0
         self._opening = asyncio.Lock()
@@ -76,8 +76,7 @@ class Link:
         if self._datagrams is not None:
             self._datagrams.close()
             self._datagrams = None
-        for number in list(self._waiting):
-            self._time_out(number)
+        self._calls.close()
 
     @property
     def is_open(self) -> bool:
@@ -98,8 +97,7 @@ class Link:
             )
 
     def next_number(self) -> int:
-        self._number += 1
-        return self._number
+        return self._calls.next_number()
 
     def send(self, body: ToDevices, number: int = 0) -> None:
         """Once; lost if the socket is not open."""
@@ -112,54 +110,33 @@ class Link:
         if self._datagrams is not None:
             self._datagrams.flush()
 
-    def begin(
-        self, body: ToDevices, timeout_ms: float, answered: Answered, number: int | None = None
-    ) -> bool:
+    def begin(self, body: ToDevices, timeout_ms: float, answered: Answered) -> bool:
         """Ask, and be called back once; False: the socket is not open."""
         if self._datagrams is None:
             return False
-        if len(self._waiting) >= MAX_OPEN:
-            answered(LinkError(f"{MAX_OPEN} requests wait for {self.address} already"))
-            return True
-        number = self.next_number() if number is None else number
-        is_read = not (isinstance(body, Ask) and body.request.command is not None)
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(timeout_ms / 1000, self._time_out, number)
-        self._waiting[number] = (answered, is_read, timer)
-        self.send(body, number)
+        call = self._calls.open(_is_read(body), timeout_ms, answered)
+        if call is None:
+            answered(self._too_many())
+        else:
+            self.send(body, call)
         return True
 
-    def _end(self, number: int, told: FromDevices | Exception) -> None:
-        answered, _, timer = self._waiting.pop(number)
-        timer.cancel()
-        answered(told)
-
-    def _time_out(self, number: int) -> None:
-        self._end(number, TimeoutError())
-
-    async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices:
-        """TimeoutError: no answer. LinkError: it was not sent, or nothing listens there."""
+    async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices | None:
+        """None: no answer in time. LinkError: it was not sent, or nothing listens there."""
         if self._datagrams is None:
             await self.open()
-        number = self.next_number() if number is None else number
-        answered: asyncio.Future[FromDevices] = asyncio.get_running_loop().create_future()
-
-        def told(back: FromDevices | Exception) -> None:
-            if answered.done():
-                return  # whoever waited was cancelled
-            if isinstance(back, Exception):
-                answered.set_exception(back)
-            else:
-                answered.set_result(back)
-
-        if not self.begin(body, timeout_ms, told, number):
-            raise LinkError(f"the way to {self.address} was closed")
         try:
-            return await answered
-        finally:
-            waiting = self._waiting.pop(number, None)
-            if waiting is not None:
-                waiting[2].cancel()
+            answer = await self._calls.call(
+                _is_read(body), timeout_ms, partial(self.send, body), number=number
+            )
+        except TooManyError:
+            raise self._too_many() from None
+        if isinstance(answer, LinkError):
+            raise answer
+        return answer
+
+    def _too_many(self) -> LinkError:
+        return LinkError(f"{MAX_OPEN} requests wait for {self.address} already")
 
     # -- datagrams ---------------------------------------------------------------------------------------
 
@@ -171,7 +148,7 @@ class Link:
             self.counters[f"dropped: {wrong}"] += 1
             return
         for back in backs:
-            self.clock.heard(back.life, back.now_ms, self._now_ms())
+            self.clock.heard(back.life, back.now_ms, self._scheduler.now_ms())
             if isinstance(back.body, Report):
                 listener = self.on_report.get(back.body.device)
                 if listener is not None:
@@ -180,29 +157,30 @@ class Link:
                 self._answered(back)
 
     def _answered(self, back: Back) -> None:
-        if back.client != self._client or back.number not in self._waiting:
+        if back.client != self._client or not self._calls.answer(back.number, back.body):
             self.counters["dropped: an answer that nobody waits for"] += 1
-        else:
-            self._end(back.number, back.body)
 
     def _refused(self) -> None:
         """Nothing listens there, or did not a moment ago."""
         self.counters["refused"] += 1
-        reads = [number for number, (_, is_read, _) in self._waiting.items() if is_read]
-        for number in reads:
-            self._end(number, LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?"))
+        why = LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?")
+        self._calls.answer_all(True, why)
+
+
+def _is_read(body: ToDevices) -> bool:
+    return not (isinstance(body, Ask) and body.request.command is not None)
 
 
 class Links:
     """Of one process: one link per address. rest: all answers that came together were told."""
 
-    def __init__(self, now_ms: Callable[[], float], rest: Callable[[], None] | None = None) -> None:
-        self._now_ms = now_ms
+    def __init__(self, scheduler: Scheduler, rest: Callable[[], None] | None = None) -> None:
+        self._scheduler = scheduler
         self._rest = rest
         self._links: dict[str, Link] = {}
 
     def get(self, address: str) -> Link:
-        return self._links.setdefault(address, Link(address, self._now_ms, self._rest))
+        return self._links.setdefault(address, Link(address, self._scheduler, self._rest))
 
     def flush(self) -> None:
         """What was asked leaves now."""

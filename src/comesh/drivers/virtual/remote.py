@@ -1,7 +1,5 @@
 """`RemoteVirtualDriver`: a virtual device of a `comesh virtual` process, as a node reaches it."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from comesh.core.devices.calls import TOO_LATE
@@ -17,6 +15,7 @@ from comesh.drivers.interface import (
     no_answer,
     timeout_of,
 )
+from comesh.drivers.scheduler import Scheduler, Timer
 from comesh.drivers.subscribers import SUBSCRIPTION_MS
 from comesh.drivers.virtual import wire
 from comesh.drivers.virtual.devices import Request
@@ -27,13 +26,13 @@ SUBSCRIBE_EVERY_MS: Final = 1000.0
 
 
 class RemoteVirtualDriver:
-    def __init__(self, device: DeviceId, link: Link, *, now_ms: Callable[[], float]) -> None:
+    def __init__(self, device: DeviceId, link: Link, scheduler: Scheduler) -> None:
         self._device = device
         self._link = link
-        self._now_ms = now_ms
+        self._scheduler = scheduler
         self._report: Report | None = None
         self._subscribed_ms = 0.0
-        self._repeat: asyncio.TimerHandle | None = None
+        self._repeat: Timer | None = None
         self._life = ""
         self._sequence = 0
 
@@ -62,14 +61,14 @@ class RemoteVirtualDriver:
     def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
         timeout_ms = timeout_of(asked)
 
-        def answered(back: wire.FromDevices | Exception) -> None:
-            ended(self._told(back, timeout_ms))
+        def answered(back: wire.FromDevices | LinkError | None) -> None:
+            ended(self._result(back, timeout_ms))
 
         return self._link.begin(self._ask(asked), timeout_ms, answered)
 
     def subscribe(self, report: Report) -> None:
         self._report = report
-        self._subscribed_ms = self._now_ms()
+        self._subscribed_ms = self._scheduler.now_ms()
         if self._repeat is not None:
             self._repeat.cancel()
         self._listen()
@@ -78,21 +77,23 @@ class RemoteVirtualDriver:
         self._link.send(wire.Acknowledge(self._device, token))
 
     def _ask(self, asked: DeviceCommand | None) -> wire.Ask:
-        return wire.Ask(Request(self._device, 0, asked), *self._link.clock.at(self._now_ms()))
+        return wire.Ask(Request(self._device, 0, asked), *self._link.clock.at(self._scheduler.now_ms()))
 
     async def _call(self, asked: DeviceCommand | None) -> Readings:
         timeout_ms = timeout_of(asked)
-        back: wire.FromDevices | Exception
+        back: wire.FromDevices | LinkError | None
         try:
             back = await self._link.ask(self._ask(asked), timeout_ms)
-        except (TimeoutError, LinkError) as wrong:
+        except LinkError as wrong:
             back = wrong
-        told = self._told(back, timeout_ms)
-        if isinstance(told, Exception):
-            raise told
-        return told
+        result = self._result(back, timeout_ms)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    def _told(self, back: wire.FromDevices | Exception, timeout_ms: float) -> Readings | Exception:
+    def _result(
+        self, back: wire.FromDevices | LinkError | None, timeout_ms: float
+    ) -> Readings | DeviceFailedError:
         match back:
             case wire.Answer(reply=reply) if reply.error == TOO_LATE:
                 return TooLateError(TOO_LATE)
@@ -101,17 +102,17 @@ class RemoteVirtualDriver:
                 return reply.readings if reply.error is None else DeviceFailedError(reply.error)
             case wire.Report() | wire.Done() | wire.Refused() | wire.LogPage():
                 return NoAnswerError(f"{self._device}: {self._link.address} answered something else")
-            case TimeoutError():
+            case None:
                 return no_answer(self._device, timeout_ms)
-            case _:
+            case LinkError():
                 return DeviceFailedError(f"{self._device}: {back}")
 
     def _listen(self) -> None:
         self._repeat = None
-        if self._report is None or self._now_ms() - self._subscribed_ms > SUBSCRIPTION_MS:
+        if self._report is None or self._scheduler.now_ms() - self._subscribed_ms > SUBSCRIPTION_MS:
             return
         self._link.send(wire.Listen(self._device))
-        self._repeat = asyncio.get_running_loop().call_later(SUBSCRIBE_EVERY_MS / 1000, self._listen)
+        self._repeat = self._scheduler.later(SUBSCRIBE_EVERY_MS, self._listen)
 
     def _on_report(self, report: wire.Report) -> None:
         is_new = self._is_new(report.life, report.sequence)

@@ -15,10 +15,10 @@ from comesh.deployment.model import Deployment
 from comesh.drivers.ages import is_too_old
 from comesh.drivers.interface import Readings
 from comesh.drivers.recent import Recent
+from comesh.drivers.scheduler import LoopScheduler
 from comesh.drivers.subscribers import Subscribers
 from comesh.drivers.virtual.datagrams import Address, Datagrams, listening
-from comesh.drivers.virtual.devices import Acted, Pressed, Reply
-from comesh.drivers.virtual.living import LivingDevice, Record
+from comesh.drivers.virtual.devices import Acted, Pressed, Record, Reply, VirtualDevice
 from comesh.drivers.virtual.options import pushes, spec_of
 from comesh.drivers.virtual.wire import (
     MAX_BYTES,
@@ -35,7 +35,7 @@ from comesh.drivers.virtual.wire import (
     Press,
     Refused,
     Report,
-    SetFault,
+    SetMisbehaviour,
     SetReading,
     TellCounters,
     TellLog,
@@ -76,7 +76,7 @@ class DevicesServer:
         self._now_ms = now_ms
         self._life = token_hex(4)
         self._record = record
-        self._devices: dict[DeviceId, LivingDevice] = {}
+        self._devices: dict[DeviceId, VirtualDevice] = {}
         self._sequence: Counter[DeviceId] = Counter()
         self._subscribers: dict[DeviceId, Subscribers[Address]] = {}
         self._recent: Recent[bytes] = Recent()
@@ -85,11 +85,12 @@ class DevicesServer:
         self._datagrams: Datagrams | None = None
         for device_id in devices:
             device = deployment.devices[device_id]
-            self._devices[device_id] = LivingDevice(
+            self._devices[device_id] = VirtualDevice(
                 device_id,
                 spec_of(device_id, device, seed=seed, still=still),
+                LoopScheduler(now_ms),
                 seed=seed,
-                now_ms=now_ms,
+                life=token_hex(4),
                 record=self._keep,
                 pushes=deployment.settings.push and pushes(device),
             )
@@ -98,7 +99,7 @@ class DevicesServer:
     def __len__(self) -> int:
         return len(self._devices)
 
-    def living(self, device: DeviceId) -> LivingDevice:
+    def device(self, device: DeviceId) -> VirtualDevice:
         return self._devices[device]
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
@@ -181,7 +182,7 @@ class DevicesServer:
             return
         too_old = is_too_old(ask.life, ask.at_ms, own_life=self._life, now_ms=self._now_ms())
         if request.command is not None and too_old:
-            if device.fault.silent:
+            if device.misbehaviour.silent:
                 return
             self.counters["commands that came too late"] += 1
             self._back(packet, Answer("", 0, Reply(request.device, request.call, error=TOO_LATE)), addr)
@@ -195,16 +196,16 @@ class DevicesServer:
 
     def _listen(self, listen: Listen, addr: Address) -> None:
         device = self._devices.get(listen.device)
-        if device is None or device.fault.silent:
+        if device is None or device.misbehaviour.silent:
             return
         if self._subscribers[listen.device].renew(addr, self._now_ms()):
             device.subscribe(lambda readings, token: self._report(device, readings, token))
 
-    def _report(self, device: LivingDevice, readings: Readings, token: str | None) -> None:
-        self._sequence[device.device] += 1
-        report = Report(device.device, device.life, self._sequence[device.device], readings, token)
+    def _report(self, device: VirtualDevice, readings: Readings, token: str | None) -> None:
+        self._sequence[device.name] += 1
+        report = Report(device.name, device.life, self._sequence[device.name], readings, token)
         data = encode(Back(0, 0, report, self._life, self._now_ms()))
-        for addr in self._subscribers[device.device].at(self._now_ms()):
+        for addr in self._subscribers[device.name].at(self._now_ms()):
             self._send(data, addr)
 
     # -- what people ask ---------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class DevicesServer:
                 return self._page(body.first)
             case TellCounters():
                 return Done(counters=dict(self.counters))
-            case SetFault() | Press() | SetReading() | TellReadings():
+            case SetMisbehaviour() | Press() | SetReading() | TellReadings():
                 device = self._devices.get(body.device)
                 if device is None:
                     return Refused(f"no device {body.device} here; it has {len(self._devices)} others")
@@ -254,11 +255,11 @@ class DevicesServer:
             entries //= 2
 
 
-def _done_to(device: LivingDevice, body: SetFault | Press | SetReading | TellReadings) -> Done:
+def _done_to(device: VirtualDevice, body: SetMisbehaviour | Press | SetReading | TellReadings) -> Done:
     token: str | None = None
     match body:
-        case SetFault():
-            device.set_fault(body.fault)
+        case SetMisbehaviour():
+            device.set_misbehaviour(body.how)
         case Press():
             token = device.press(body.values)
         case SetReading():

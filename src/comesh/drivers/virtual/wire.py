@@ -18,7 +18,7 @@ import msgspec
 from comesh.core.ids import Counter, DeviceId
 from comesh.core.values import Value
 from comesh.drivers.virtual.devices import Acted, Pressed, Reply, Request
-from comesh.drivers.virtual.faults import Fault
+from comesh.drivers.virtual.misbehaviour import Misbehaviour
 
 VERSION: Final = 1
 MAX_BYTES: Final = 60_000
@@ -62,9 +62,9 @@ class Acknowledge(msgspec.Struct, frozen=True, array_like=True, tag="acknowledge
     token: str
 
 
-class SetFault(msgspec.Struct, frozen=True, array_like=True, tag="fault"):
+class SetMisbehaviour(msgspec.Struct, frozen=True, array_like=True, tag="misbehave"):
     device: DeviceId
-    fault: Fault
+    how: Misbehaviour
 
 
 class Press(msgspec.Struct, frozen=True, array_like=True, tag="press"):
@@ -114,7 +114,9 @@ class LogPage(msgspec.Struct, frozen=True, array_like=True, tag="page"):
     end: Counter
 
 
-ToDevices = Ask | Listen | Acknowledge | SetFault | Press | SetReading | TellReadings | TellLog | TellCounters
+ToDevices = (
+    Ask | Listen | Acknowledge | SetMisbehaviour | Press | SetReading | TellReadings | TellLog | TellCounters
+)
 FromDevices = Answer | Report | Done | Refused | LogPage
 
 

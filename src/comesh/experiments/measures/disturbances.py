@@ -25,7 +25,6 @@ from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import work_of
 from comesh.experiments.measures.running import Running
 from comesh.experiments.table import Row
-from comesh.sim.device_calls import DeviceCalls
 from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.faults import Loss, Partition
 from comesh.sim.group_watch import GroupNow, LiveGroups
@@ -48,18 +47,17 @@ class Firing(NamedTuple):
     """Those that began from then on until the next firing of the routine."""
 
 
-class LeavingCommands(DeviceCalls):
-    """Device calls of a world that note when each run's first command left, whether it arrives or not."""
+class LeavingCommands:
+    """When each run's first command left, whether it arrived or not."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world.engine, world.radio, world.topology, world.devices, world.give)
         self._world = world
         self.first_ms: dict[RunId, float] = {}
+        world.devices.watchers.append(self._on_asked)
 
-    def ask(self, process: Process, effect: ReadDevice | CommandDevice) -> None:
+    def _on_asked(self, process: Process, effect: ReadDevice | CommandDevice) -> None:
         if isinstance(effect, CommandDevice) and effect.origin is not None:
             self.first_ms.setdefault(effect.origin.run, self._world.now_ms)
-        super().ask(process, effect)
 
 
 class Service:
@@ -131,7 +129,7 @@ def disturbed(
         membership=setup.membership,
         keep_messages=False,
     )
-    leaving = mesh.world.device_calls = LeavingCommands(mesh.world)
+    leaving = LeavingCommands(mesh.world)
     faults: list[Loss | Partition] = []
     if loss_per_hop:
         faults.append(Loss(at_ms=0.0, rate=loss_per_hop))

@@ -85,8 +85,8 @@ async def _play(
         groups = await asyncio.to_thread(_begin, mesh)
         loop = asyncio.get_running_loop()
         for reading in workload.readings:
-            living = servers[reading.device].living(reading.device)
-            loop.call_later(reading.at_ms / 1000, living.set_reading, "level", reading.level)
+            device = servers[reading.device].device(reading.device)
+            loop.call_later(reading.at_ms / 1000, device.set_reading, "level", reading.level)
         await _pass(DROPPED_S)
         before = await asyncio.to_thread(_count, mesh, stations)
         await _pass(trial.seconds)

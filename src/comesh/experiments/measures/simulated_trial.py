@@ -44,7 +44,7 @@ from comesh.experiments.measures.trial import (
 from comesh.experiments.table import Row
 from comesh.lab.shapes import REACH
 from comesh.sim.building import Compiler
-from comesh.sim.device_calls import command_bytes, read_bytes
+from comesh.sim.devices import command_bytes, read_bytes
 from comesh.sim.group_watch import LiveGroups
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import topology_of_plan

@@ -14,10 +14,11 @@ from comesh.core.ids import DeviceId, NodeId
 from comesh.deployment.model import Deployment, Device
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, Readings
 from comesh.drivers.registry import Surroundings, make_driver, missing_drivers
-from comesh.drivers.virtual.faults import fault_of
+from comesh.drivers.scheduler import LoopScheduler
+from comesh.drivers.virtual.devices import Record, VirtualDevice
 from comesh.drivers.virtual.hosted import VirtualDriver
 from comesh.drivers.virtual.link import Links
-from comesh.drivers.virtual.living import Record
+from comesh.drivers.virtual.misbehaviour import misbehaviour_of
 from comesh.drivers.virtual.wire import show_address
 from comesh.runtime.devices.frames import (
     DeviceAcknowledge,
@@ -69,9 +70,10 @@ class Devices:
         self._give = give
         self._now_ms = now_ms
         self._trouble_told = trouble
+        scheduler = LoopScheduler(now_ms)
         self._surroundings = Surroundings(
-            now_ms=now_ms,
-            links=Links(now_ms, self._on_rest),
+            scheduler=scheduler,
+            links=Links(scheduler, self._on_rest),
             record=record,
             devices_at=show_address(*devices_at) if isinstance(devices_at, tuple) else devices_at,
             push=deployment.settings.push,
@@ -79,7 +81,7 @@ class Devices:
             still=still,
             stand_in=stand_in,
         )
-        self._relay = Relay(send=send, now_ms=now_ms, trouble=self._trouble, counters=self.counters)
+        self._relay = Relay(scheduler, send=send, trouble=self._trouble, counters=self.counters)
         self._hosting = Hosting(send=send, now_ms=now_ms, counters=self.counters)
         self._locals: dict[DeviceId, LocalDevice] = {}
         self._homes: dict[DeviceId, NodeId] = {}
@@ -251,19 +253,19 @@ class Devices:
 
     # -- what people do to virtual devices of this node --------------------------------------------------
 
-    def virtual(self, device: DeviceId) -> VirtualDriver | None:
+    def virtual(self, device: DeviceId) -> VirtualDevice | None:
         """A virtual device that is part of this process."""
         local = self._locals.get(device)
-        return local.driver if local is not None and isinstance(local.driver, VirtualDriver) else None
+        return local.driver.device if local is not None and isinstance(local.driver, VirtualDriver) else None
 
     def set_fault(self, device: DeviceId, be: str, ms: float = 0.0) -> None:
-        """One of the words of `faults.py`. ValueError says what is wrong, and what to do."""
-        driver = self.virtual(device)
-        if driver is None:
+        """One of the words of `misbehaviour.py`. ValueError says what is wrong, and what to do."""
+        virtual = self.virtual(device)
+        if virtual is None:
             home = self._homes.get(device)
             where = f"; ask {home}, it is part of that" if home is not None else ""
             raise ValueError(f"{device} is no virtual device of {self._own}{where}")
-        driver.set_fault(fault_of(be, ms, driver.living.spec))
+        virtual.set_misbehaviour(misbehaviour_of(be, ms, virtual.spec.sources))
 
     # -- drivers -----------------------------------------------------------------------------------------
 

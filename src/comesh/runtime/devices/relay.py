@@ -4,7 +4,6 @@ Asking: a call waits for its reply for as long as the core would, and then has n
 twice, or from a node that was not asked, is dropped and counted. Answering is in `hosting.py`.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from secrets import token_hex
@@ -14,6 +13,8 @@ from comesh.core.devices.calls import NO_ANSWER
 from comesh.core.ids import DeviceId, NodeId
 from comesh.drivers.ages import PeerClock
 from comesh.drivers.interface import DeviceCommand, no_answer, timeout_of
+from comesh.drivers.pending import PendingCalls
+from comesh.drivers.scheduler import Scheduler
 from comesh.runtime.devices.frames import (
     DeviceAcknowledge,
     DeviceCall,
@@ -29,49 +30,37 @@ MAX_KNOWN: Final = 10_000
 """Devices of which it is remembered what they said last."""
 
 
-class _Open:
-    __slots__ = ("answer", "device", "home", "is_command", "timer")
-
-    def __init__(self, device: DeviceId, home: NodeId, is_command: bool, answer: Answer) -> None:
-        self.device = device
-        self.home = home
-        self.is_command = is_command
-        self.answer = answer
-        self.timer: asyncio.TimerHandle | None = None
-
-
 class Relay:
-    def __init__(
-        self, *, send: Send, now_ms: Callable[[], float], trouble: Trouble, counters: Counter[str]
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, *, send: Send, trouble: Trouble, counters: Counter[str]) -> None:
+        self._scheduler = scheduler
         self._send = send
-        self._now_ms = now_ms
         self._trouble = trouble
         self._counters = counters
         self._life = token_hex(4)
-        self._number = 0
-        self._open: dict[int, _Open] = {}
-        self._count: Counter[DeviceId] = Counter()
+        self._calls: PendingCalls[tuple[NodeId, DeviceId], DeviceReply] = PendingCalls(
+            scheduler, max_each=MAX_OPEN_CALLS
+        )
         self._clocks: dict[NodeId, PeerClock] = {}
         """Of nodes that answered a call."""
         self._said: dict[DeviceId, tuple[str, int]] = {}
 
     def ask(self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, answer: Answer) -> None:
-        if self._count[device] >= MAX_OPEN_CALLS:
+        def ended(reply: DeviceReply | None) -> None:
+            if reply is not None:
+                answer({} if reply.error is not None else reply.readings, reply.error)
+                return
+            text = f"{no_answer(device, timeout_of(asked))} It is part of {home}."
+            self._trouble(device, text)
+            answer({}, text if asked is None else NO_ANSWER)
+
+        number = self._calls.open((home, device), timeout_of(asked), ended)
+        if number is None:
             self._counters["device calls refused"] += 1
             answer({}, f"{MAX_OPEN_CALLS} calls of {device} are open already; this one was not sent")
             return
-        self._number += 1
-        number = self._number
         clock = self._clocks.get(home)
-        host_life, host_ms = ("", 0.0) if clock is None else clock.at(self._now_ms())
-        call = DeviceCall(device, self._life, number, host_life, host_ms, asked)
-        timeout_ms = timeout_of(asked)
-        waiting = self._open[number] = _Open(device, home, asked is not None, answer)
-        self._count[device] += 1
-        loop = asyncio.get_running_loop()
-        waiting.timer = loop.call_later(timeout_ms / 1000, self._no_answer, number, timeout_ms)
-        self._send(home, encode(call))
+        host_life, host_ms = ("", 0.0) if clock is None else clock.at(self._scheduler.now_ms())
+        self._send(home, encode(DeviceCall(device, self._life, number, host_life, host_ms, asked)))
 
     def subscribe(self, home: NodeId, device: DeviceId) -> None:
         self._send(home, encode(DeviceSubscribe(device)))
@@ -80,39 +69,20 @@ class Relay:
         self._send(home, encode(DeviceAcknowledge(device, token)))
 
     def on_reply(self, sender: NodeId, reply: DeviceReply) -> None:
-        waiting = self._open.get(reply.call) if reply.life == self._life else None
-        if waiting is None or waiting.home != sender or waiting.device != reply.device:
+        if reply.life != self._life or self._calls.of(reply.call) != (sender, reply.device):
             self._counters["dropped: a reply that nobody waits for"] += 1
             return
-        self._end(reply.call, waiting)
         clock = self._clocks.setdefault(sender, PeerClock())
-        clock.heard(reply.host_life, reply.host_ms, self._now_ms())
+        clock.heard(reply.host_life, reply.host_ms, self._scheduler.now_ms())
         self._is_new(reply.device, reply.host_life, reply.sequence)
-        waiting.answer({} if reply.error is not None else reply.readings, reply.error)
+        self._calls.answer(reply.call, reply)
 
     def is_news(self, report: DeviceReport) -> bool:
         """Whether nothing is known that the device said later."""
         return self._is_new(report.device, report.host_life, report.sequence) or report.token is not None
 
     def close(self) -> None:
-        for waiting in self._open.values():
-            if waiting.timer is not None:
-                waiting.timer.cancel()
-        self._open.clear()
-        self._count.clear()
-
-    def _no_answer(self, number: int, timeout_ms: float) -> None:
-        waiting = self._open[number]
-        self._end(number, waiting)
-        text = f"{no_answer(waiting.device, timeout_ms)} It is part of {waiting.home}."
-        self._trouble(waiting.device, text)
-        waiting.answer({}, NO_ANSWER if waiting.is_command else text)
-
-    def _end(self, number: int, waiting: _Open) -> None:
-        del self._open[number]
-        self._count[waiting.device] -= 1
-        if waiting.timer is not None:
-            waiting.timer.cancel()
+        self._calls.forget_all()
 
     def _is_new(self, device: DeviceId, life: str, sequence: int) -> bool:
         known = self._said.get(device)

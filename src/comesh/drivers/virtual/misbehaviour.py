@@ -1,13 +1,13 @@
-"""How a virtual device can be told to misbehave, and words for it: well, slow, silent, wrong, gone, late."""
+"""How a virtual device misbehaves, and words for it: well, slow, silent, wrong, gone, late."""
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from comesh.core.ids import DurationMs
 from comesh.core.values import Value
-from comesh.drivers.virtual.devices import DeviceSpec
 
 MAX_MS: Final = 86_400_000.0
 """A day: as slow or late as a device can be."""
@@ -17,7 +17,7 @@ _NONSENSE: Final = "nonsense"
 _WORDS: Final = ("well", "slow", "silent", "wrong", "gone", "late")
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class Misbehaviour(msgspec.Struct, frozen=True, kw_only=True):
     """How a device misbehaves; nothing given: it does not."""
 
     silent: bool = False
@@ -31,26 +31,34 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     wrong: dict[str, Value] = {}
     """Readings that it answers, whatever is so."""
 
+    @property
+    def hears(self) -> bool:
+        """Whether what it is sent reaches it."""
+        return not (self.silent or self.gone)
 
-FINE: Final = Fault()
+
+FINE: Final = Misbehaviour()
 
 
-def fault_of(be: str, ms: float, spec: DeviceSpec) -> Fault:
-    """What one word means for a device. ms: how slow or late; 0: USUAL_MS. ValueError: no such word."""
+def misbehaviour_of(be: str, ms: float, readings: Iterable[str]) -> Misbehaviour:
+    """What one word means for a device with these readings. ms: how slow or late; 0: USUAL_MS.
+
+    ValueError: there is no such word, or no such time.
+    """
     if not (math.isfinite(ms) and 0 <= ms <= MAX_MS):
         raise ValueError(f"{ms:g} ms: expected 0 to {MAX_MS:.0f}")
     match be:
         case "well":
             return FINE
         case "slow":
-            return Fault(slow_ms=ms or USUAL_MS)
+            return Misbehaviour(slow_ms=ms or USUAL_MS)
         case "late":
-            return Fault(late_ms=ms or USUAL_MS)
+            return Misbehaviour(late_ms=ms or USUAL_MS)
         case "silent":
-            return Fault(silent=True)
+            return Misbehaviour(silent=True)
         case "gone":
-            return Fault(gone=True)
+            return Misbehaviour(gone=True)
         case "wrong":
-            return Fault(wrong=dict.fromkeys(spec.sources, _NONSENSE))
+            return Misbehaviour(wrong=dict.fromkeys(readings, _NONSENSE))
         case _:
             raise ValueError(f"a device cannot be {be!r}; it can be {', '.join(_WORDS)}")
