@@ -128,9 +128,9 @@ def main() -> int:
             name, found = line.split()
             if asked.compare is None:
                 print(line, flush=True)
-            elif before.get(name, found) != found:
+            elif before.get(name) != found:
                 different += 1
-                print(f"{name} differs", flush=True)
+                print(f"{name} {'differs' if name in before else 'is new'}", flush=True)
     if asked.compare is not None:
         print(f"{different} differ")
     return 1 if different else 0

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from comesh.core.group.patience import DOUBT
+from comesh.core.group.replica import DOUBT
 from comesh.core.group_messages import Acked, InConfig, Update
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, SelectionSettings

@@ -15,7 +15,8 @@ from typing import Any, get_args
 import msgspec
 
 from comesh.core import group_messages, journal, records, work_messages
-from comesh.core.group import roles
+from comesh.core.group import phases
+from comesh.core.group.phases import Role
 from comesh.core.program import ProtocolSettings
 from comesh.core.routines import stages
 
@@ -54,16 +55,19 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def role_diagram() -> str:
     """Ways to `retired` leave from every role; they are one line of text, not nine arrows."""
-    ways = [(way, why) for way, why in roles.WAYS.items() if way[1] is not roles.Role.RETIRED]
-    ending = [(way, why) for way, why in roles.WAYS.items() if way[1] is roles.Role.RETIRED]
-    drawn = [one for one in ending if one[0][0] in (roles.Role.INVITED, roles.Role.HANDING_OFF)]
-    return _diagram(roles.DOES, ways + drawn)
+    ways = [
+        ((before, after), str(trigger))
+        for (before, trigger), after in phases.TRANSITIONS.items()
+        if after is not Role.RETIRED or before is Role.HANDING_OFF
+    ]
+    return _diagram(phases.DOES, ways)
 
 
 def role_table() -> str:
     rows = []
-    for role, does in roles.DOES.items():
-        leaves = [f"{why} → {after}" for (before, after), why in roles.WAYS.items() if before is role]
+    for role, does in phases.DOES.items():
+        ways = phases.TRANSITIONS.items()
+        leaves = [f"{trigger} → {after}" for (before, trigger), after in ways if before is role]
         rows.append((f"**{role}**", does, "; ".join(leaves) or "never"))
     return _table(("role", "does", "leaves when"), rows)
 

@@ -41,7 +41,7 @@ count = Leadership._count
 def commit_alone(self: Leadership, step: Step) -> None:
     """Without waiting for a quorum: what the checks are there to find."""
     count(self, step)
-    number = self._replica.ledger.number
+    number = self.member.ledger.number
     if self.serving is not None and number > self.committed:
         self._commit(number, step)
 

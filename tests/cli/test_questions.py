@@ -82,10 +82,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     [
         ("status", ("House, deployment version 1", "4 devices, all up")),
         ("nodes", ("n1", "ready", "deployment", "3 nodes; as of ")),
-        ("nodes n1", ("n1, The first", "power domain", "member of", "told by n1")),
+        ("nodes n1", ("n1, The first", "power domain", "member of", "source: n1")),
         ("groups", ("c1", "leader", "2 groups; as of ")),
         ("groups c1", ("n1, n2, n3", "lamp1, lamp2", "both, opened, pressed")),
-        ("devices", ("lamp1", "open false", "4 devices; as of ", "told by ")),
+        ("devices", ("lamp1", "open false", "4 devices; as of ", "source: ")),
         ("devices --group c1", ("lamp2",)),
         ("devices lamp1", ("lamp1, Lamp by the door", "on ", "held by")),
         ("routines", ("pressed", "3 routines; as of ")),

@@ -317,7 +317,7 @@ def test_a_broken_promise_is_a_no_with_its_history(house: list[str], monkeypatch
     def commit_alone(self: Leadership, entry: Entry, step: Step, **more: Any) -> None:
         propose(self, entry, step, **more)
         if self.serving is not None:
-            self._commit(self._replica.ledger.number, step)
+            self._commit(self.member.ledger.number, step)
 
     monkeypatch.setattr(Leadership, "propose", commit_alone)
     result = CliRunner().invoke(app, house)

@@ -3,6 +3,8 @@
 from io import StringIO
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from comesh.cli.runs import chosen
 from comesh.cli.tables import table
@@ -32,3 +34,26 @@ def shown(*, terminal: bool) -> list[str]:
 def test_tables_in_files_and_pipes_are_as_wide_as_they_need() -> None:
     assert len(shown(terminal=False)) == 2
     assert len(shown(terminal=True)) > 2
+
+
+def plain_lines(made: Table, *, terminal: bool = False) -> list[str]:
+    written = StringIO()
+    Console(file=written, force_terminal=terminal, width=80, color_system=None).print(made)
+    return written.getvalue().splitlines()
+
+
+def test_a_table_has_no_blanks_at_its_edges() -> None:
+    lines = plain_lines(table(("node", "leads"), [("a", "c1"), ("longer", "")]))
+    assert lines == ["node    leads", "a       c1", "longer"]
+    assert plain_lines(table(("node",), [])) == ["node"]
+
+
+def test_a_column_with_nothing_in_it_is_not_shown() -> None:
+    rows = [("lamp", "", Text("")), ("door", "", Text(""))]
+    assert plain_lines(table(("device", "held by", ""), rows)) == ["device", "lamp", "door"]
+
+
+def test_colour_is_for_terminals_only() -> None:
+    written = StringIO()
+    Console(file=written, force_terminal=False, width=80).print(table(("node",), [(Text("a", style="red"),)]))
+    assert "\x1b" not in written.getvalue()

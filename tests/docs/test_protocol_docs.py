@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from comesh.core import group_messages, journal, work_messages
-from comesh.core.group import roles
+from comesh.core.group.phases import DOES, TRANSITIONS, Role, Trigger
 from comesh.core.records import Stage
 from comesh.core.routines import stages
 
@@ -39,8 +39,7 @@ def test_every_block_is_on_the_page_once() -> None:
 
 
 def test_a_changed_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    way = (roles.Role.FOLLOWER, roles.Role.SERVING)
-    monkeypatch.setitem(roles.WAYS, way, "a way that there is not")
+    monkeypatch.setitem(TRANSITIONS, (Role.FOLLOWER, Trigger.WON), Role.SERVING)
     assert DIAGRAMS.drawn(PAGE) != PAGE
 
 
@@ -67,13 +66,14 @@ def test_the_text_explains_every_message(union: object) -> None:
 
 def test_every_stage_and_role_has_its_words() -> None:
     assert set(stages.DOES) == set(Stage)
-    assert set(roles.DOES) == set(roles.Role)
+    assert set(DOES) == set(Role)
 
 
 def test_every_role_can_be_reached_and_left() -> None:
-    reached = {after for _, after in roles.WAYS} | {roles.Role.INVITED, roles.Role.RECOVERING}
-    left = {before for before, _ in roles.WAYS} | {roles.Role.RETIRED}
-    assert reached == left == set(roles.Role)
+    reached = set(TRANSITIONS.values()) | {Role.INVITED, Role.RECOVERING}
+    left = {before for before, _ in TRANSITIONS} | {Role.RETIRED}
+    assert reached == left == set(Role)
+    assert {trigger for _, trigger in TRANSITIONS} == set(Trigger)
 
 
 def test_links_of_the_page_lead_somewhere() -> None:

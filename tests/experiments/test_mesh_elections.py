@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from comesh.core.effects import LeaderChanged
 from comesh.core.group.config import Config, unbound
-from comesh.core.group.patience import DOUBT
+from comesh.core.group.replica import DOUBT
 from comesh.core.group_messages import Ask, Body, Claim, InConfig, Sync, Update
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot

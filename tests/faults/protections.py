@@ -30,11 +30,11 @@ from focused_swarm import (
 from comesh.core.devices import calls, lock_queue, locks
 from comesh.core.devices.cluster import Cluster
 from comesh.core.devices.event_feeds import EventFeeds
-from comesh.core.group import letters
 from comesh.core.group.election import Election
 from comesh.core.group.groups import Groups
 from comesh.core.group.handoff import Handoff
 from comesh.core.group.leadership import Leadership
+from comesh.core.group.member import Member
 from comesh.core.group.replica import Replica
 from comesh.core.group.serving import Serving
 from comesh.core.membership.medley import Medley
@@ -143,11 +143,11 @@ def _is_of_run(one: Any, run: Any, attempt: int) -> bool:
 
 def _send_and_write(self: Any, entry: Any, waiting: Any, step: Any) -> None:
     self._send_with_letters(waiting, step)
-    self._replica.persist(entry, self.ballot, step)
+    self.member.persist(entry, self.ballot, step)
 
 
 def _by_number(self: Any, promise: Any, rank: int) -> Any:
-    return (promise.number, rank == self._replica.rank)
+    return (promise.number, rank == self._member.rank)
 
 
 _OF_LATE, _OF_STALLS, _OF_EVENTS = of_focus(LATE), of_focus(STALLS), of_focus(EVENTS)
@@ -169,7 +169,7 @@ PROTECTIONS: Final = (
     Protection(
         name="promised ballot flushed",
         what="a promise is on disk before it is said: after a power loss nobody is promised the same again",
-        off=replacing(Replica, "_flushes_promises", _never),
+        off=replacing(Member, "_flushes_promises", _never),
         breaks=_CHAIN,
         judge=of_focus(PROMISES),
     ),
@@ -216,7 +216,7 @@ PROTECTIONS: Final = (
     Protection(
         name="letters where two decide",
         what="a member acts on a letter that came with an update only where its leader and it are a quorum",
-        off=replacing(letters, "completes_quorum", _always),
+        off=replacing(Member, "completes_quorum", _always),
         breaks=_CHAIN | _LOCKS,
     ),
     Protection(

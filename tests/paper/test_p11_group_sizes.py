@@ -2,7 +2,8 @@
 
 import pytest
 
-from comesh.core.group.patience import DOUBT_LEASES, DOUBT_ROUND_TRIPS, MIN_DOUBT
+from comesh.core.group.member import DOUBT_LEASES
+from comesh.core.group.replica import DOUBT_ROUND_TRIPS, MIN_DOUBT
 from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.operation_panels import delay, mean_delay
 from comesh.experiments.p11_group_sizes import compare, draw, run

@@ -22,7 +22,7 @@ from telling import Telling
 from comesh.core.actions import Action, RoutineStep
 from comesh.core.effects import CommandDevice, Committed, Effect, Observe, Send
 from comesh.core.events import MessageReceived
-from comesh.core.group.succession import clock_epoch
+from comesh.core.group.handoff import clock_epoch
 from comesh.core.group_messages import Body, InConfig, Update
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings

@@ -37,8 +37,8 @@ def audit(
         print_json(Audit(entries=found, unheard=log.unheard))
     else:
         if found:
-            out.print(table(("at", "who", "did", "run", "group"), map(_row, found)))
-        unheard = f"; not heard: the logs of {names_text(log.unheard)}" if log.unheard else ""
+            out.print(table(("time", "who", "action", "run", "group"), map(_row, found)))
+        unheard = f"; not reached: the logs of {names_text(log.unheard)}" if log.unheard else ""
         out.print(plain(f"{number(len(found), 'entry').replace('entrys', 'entries')}{unheard}"))
     raise typer.Exit(int(Exit.NO if log.unheard else Exit.OK))
 

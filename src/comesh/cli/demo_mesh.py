@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from comesh.cli.mesh_view import groups_of
-from comesh.core.group.roles import Role
+from comesh.core.group.phases import Role
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import Program
 from comesh.core.values import Value

@@ -81,10 +81,12 @@ def show(health: MeshHealth) -> None:
             rows.append(_row(node, one, health, median_ms))
             machines.append(_machine(node, one))
     out.print(table(("node", "software", "document", "clock", "from median", "certificate"), rows))
+    out.print()
     out.print(table(("node", "disk free", "journal", "MB", "listens on UDP"), machines))
     if len(health.nodes) > 1:
         pairs = _pairs(health)
         needs = Measurement.get(out, out.options.update(max_width=WIDEST), pairs).maximum
+        out.print()
         out.print(pairs if needs <= out.width else plain(_round_trips(health)))
     out.print(plain(f"as of {clock(health.as_of_ms)}, asked {health.asked}", "dim"))
 

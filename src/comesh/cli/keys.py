@@ -165,7 +165,7 @@ def _shown(
 
 
 def _print(shown: list[Shown]) -> None:
-    table = ListTable(box=None, pad_edge=False)
+    table = ListTable()
     for heading in ("who", "made", "valid to", "days", "state", "key", "fingerprint"):
         table.add_column(heading, no_wrap=True)
     for one in shown:

@@ -6,11 +6,11 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from comesh.cli.documents import DocumentFile, read_deployment
 from comesh.cli.outputs import Force, check_output, is_svg
+from comesh.cli.tables import ListTable
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.plan import DEPLOYMENT, Plan
@@ -157,49 +157,40 @@ def _show_clusters(plan: Plan) -> None:
     """What belongs to each cluster; a routine with the device that decides where it belongs."""
     if not plan.clusters:
         return
-    table = Table(title="Clusters", title_justify="left")
+    table = ListTable(folds=True, title="Clusters")
     table.add_column("cluster", no_wrap=True)
     table.add_column("devices", overflow="fold", ratio=1)
     table.add_column("routines (and their anchors)", overflow="fold", ratio=1)
     clusters = sorted(plan.clusters, key=lambda cluster: group_order(cluster.group))
     for cluster in clusters[:MAX_GROUPS_SHOWN]:
         routines = [f"{routine} ({plan.anchors[routine]})" for routine in cluster.routines]
-        table.add_section()
         table.add_row(cluster.group, ", ".join(cluster.devices), "\n".join(routines) or "none")
+    out.print()
     out.print(table)
     if len(clusters) > MAX_GROUPS_SHOWN:
         out.print(f"... and {len(clusters) - MAX_GROUPS_SHOWN} more clusters; --json has them all")
 
 
 def _show_groups(outlook: _Outlook) -> None:
-    plan, ahead = outlook.plan, outlook.ahead
-    table = Table(title="Groups in the next epochs", title_justify="left")
+    ahead = outlook.ahead
+    table = ListTable(folds=True, title="Groups in the next epochs")
     table.add_column("group", no_wrap=True)
     table.add_column("epoch", justify="right")
     table.add_column("leader", overflow="fold")
     table.add_column("other members", overflow="fold")
-    clusters = {cluster.group: cluster for cluster in plan.clusters}
     short = {(one.group, one.epoch): one for one in outlook.short}
     groups = sorted(ahead[0], key=group_order)
     for group in groups[:MAX_GROUPS_SHOWN]:
-        cluster = clusters.get(group)
-        about: list[str] = [group] if cluster is None else [group, _count(len(cluster.devices), "device")]
-        if cluster is not None and cluster.routines:
-            about.append(_count(len(cluster.routines), "routine"))
-        table.add_section()
-        for epoch in range(max(len(ahead), len(about))):
-            first = about[epoch] if epoch < len(about) else ""
-            if epoch < len(ahead):
-                gone = outlook.gone if epoch else []
-                leader, *others = (_marked(node, gone) for node in ahead[epoch][group])
-                members = Text(", ".join(others))
-                if (group, epoch) in short:
-                    one = short[group, epoch]
-                    told = f"cannot act: {one.left} of {one.members} members left"
-                    members.append(f"\n{told}" if members else told, style="red")
-                table.add_row(first, str(epoch), leader, members)
-            else:
-                table.add_row(first)
+        for epoch, members_of in enumerate(ahead):
+            gone = outlook.gone if epoch else []
+            leader, *others = (_marked(node, gone) for node in members_of[group])
+            members = Text(", ".join(others))
+            if (group, epoch) in short:
+                one = short[group, epoch]
+                told = f"cannot act: {one.left} of {one.members} members left"
+                members.append(f"\n{told}" if members else told, style="red")
+            table.add_row("" if epoch else group, str(epoch), leader, members)
+    out.print()
     out.print(table)
     if len(groups) > MAX_GROUPS_SHOWN:
         out.print(f"... and {len(groups) - MAX_GROUPS_SHOWN} more groups; --json has them all")
@@ -213,7 +204,7 @@ def _marked(node: NodeId, gone: list[NodeId]) -> str:
 def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> None:
     """Devices led and held at a time, the share of epochs in any group, the most groups at once."""
     title = f"Load of nodes, the busiest first (the group {DEPLOYMENT} is not counted)"
-    table = Table(title=title, title_justify="left")
+    table = ListTable(folds=True, title=title)
     table.add_column("node", overflow="fold")
     table.add_column("power domain", overflow="fold")
     for title in ("devices\nled", "devices\nheld", "in a group\n(% of time)", "groups\nat once"):
@@ -225,10 +216,10 @@ def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> 
     }
     for node in list(figures_of)[:MAX_NODES_SHOWN]:
         table.add_row(_marked(node, gone), plain(domain_of[node] or "its own"), *_figures(figures_of[node]))
-    table.add_section()
     columns = tuple(zip(*figures_of.values(), strict=True))
-    table.add_row("mean of all", "", *_figures(tuple(map(fmean, columns))))
-    table.add_row("most", "", *_figures(tuple(map(max, columns))))
+    table.add_row("mean", "", *_figures(tuple(map(fmean, columns))))
+    table.add_row("maximum", "", *_figures(tuple(map(max, columns))))
+    out.print()
     out.print(table)
     if len(loads) > MAX_NODES_SHOWN:
         out.print(f"... and {len(loads) - MAX_NODES_SHOWN} more nodes; --json has them all")
@@ -244,7 +235,7 @@ def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -
         out.print("No node names a power domain: each is taken to lose power alone.")
     if not (losses or lone):
         return
-    table = Table(title="If a power domain goes out", title_justify="left")
+    table = ListTable(folds=True, title="If a power domain goes out")
     table.add_column("power domain", no_wrap=True)
     table.add_column("nodes", justify="right", no_wrap=True)
     table.add_column("stops\n(in epochs)", overflow="fold")
@@ -258,6 +249,7 @@ def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -
             Text("\n").join(stops) if stops else "nothing",
             _when(loss.leaderless) or "nowhere",
         )
+    out.print()
     out.print(table)
     out.print("A device goes dark with the node that hosts it; others have no power domain.")
 

@@ -53,7 +53,7 @@ def runs(
         )
     else:
         if found:
-            out.print(table(("at", "run", "last", "", "told by"), map(_row, found)))
+            out.print(table(("time", "run", "last step", "", "source"), map(_row, found)))
         silent = f"; not reached: {names_text(answer.silent)}" if answer.silent else ""
         fresh = f"as of {clock(answer.as_of_ms)}, asked {answer.answered_by}"
         out.print(plain(f"{number(len(found), 'run')}; {fresh}{silent}"))

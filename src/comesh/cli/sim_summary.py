@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from comesh.cli.sim_protocol import show_lines, show_protocol
+from comesh.cli.tables import ListTable
 from comesh.cli.terminal import number, out
 from comesh.core.ids import NodeId
 from comesh.deployment.problems import printable
@@ -45,7 +44,7 @@ def show(report: Report, schedule: Schedule) -> None:
 
 def _show_traffic(report: Report) -> None:
     seconds = report.simulated_s * report.nodes
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = ListTable()
     table.add_column("kind")
     for title in ("sent", "bytes", "received", "lost", "transmitted", "bytes", "B/s per node"):
         table.add_column(title, justify="right")

@@ -56,12 +56,15 @@ def _show(mesh: Mesh, found: dict[GroupId, GroupSeen], *, devices: bool, routine
     version = f"version {min(versions)}" + (f" to {max(versions)}" if len(versions) > 1 else "")
     out.print(plain(f"{name}, deployment {version}, {as_of(mesh)}", "bold"))
     out.print(nodes_table(mesh))
+    out.print()
     out.print(groups_table(found.values()))
     if devices:
         seen = sorted((one for status in statuses for one in status.devices), key=lambda one: one.device)
+        out.print()
         out.print(table(("device", "group", "status", "readings", "held by", "waiting"), map(_device, seen)))
     if routines:
         known = sorted((one for status in statuses for one in status.routines), key=lambda one: one.routine)
+        out.print()
         out.print(table(("routine", "group", "now", "waiting", "last run"), map(_routine, known)))
     down = [one.device for status in statuses for one in status.devices if one.status == "down"]
     live = [one.live for status in statuses for one in status.routines if one.live is not None]

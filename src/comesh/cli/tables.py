@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -21,25 +22,44 @@ WIDEST: Final = 10_000
 
 
 class ListTable(Table):
-    """Folded to fit a terminal; elsewhere as wide as it needs, for whoever reads its lines."""
+    """A table without lines around cells, as all commands print them.
+
+    On a terminal it folds to fit. Elsewhere it is as wide as it needs, so that every row is a line, unless it
+    is part of a report (`folds`).
+    """
+
+    def __init__(self, *, folds: bool = False, **look: Any) -> None:
+        self._folds = folds
+        super().__init__(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left", **look)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        fitting = options if console.is_terminal else options.update(max_width=WIDEST)
-        return super().__rich_console__(console, fitting)
+        fitting = options if console.is_terminal or self._folds else options.update(max_width=WIDEST)
+        drawn = cast("Iterable[Segment]", super().__rich_console__(console, fitting))
+        for line in Segment.split_lines(drawn):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                *before, last = line
+                yield from before
+                yield Segment(last.text.rstrip(), last.style)
+            yield Segment.line()
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
-    made = ListTable(box=None, padding=(0, 1))
-    for heading in headings:
-        made.add_column(heading, overflow="fold")
-    for row in rows:
-        made.add_row(*row)
+    """A table of these columns, without those that have nothing in any row."""
+    cells = [[*row, *[""] * (len(headings) - len(row))] for row in rows]
+    made = ListTable()
+    used = [at for at in range(len(headings)) if not cells or any(row[at] for row in cells)]
+    for at in used:
+        made.add_column(headings[at], overflow="fold")
+    for row in cells:
+        made.add_row(*(row[at] for at in used))
     return made
 
 
 def details(rows: Iterable[tuple[str, str]]) -> None:
     """One entity, a line for each thing that there is to say; what is empty is left out."""
-    shown = ListTable.grid(padding=(0, 2))
+    shown = ListTable(show_header=False)
     for what, text in rows:
         if text:
             shown.add_row(Text(what, style="dim"), plain(text))
@@ -68,8 +88,8 @@ def age_text(one: Freshness) -> Text:
     """When it was so, for a row of a table."""
     if one.reached:
         return Text("")
-    heard = "never heard" if one.as_of_ms is None else f"heard {clock(one.as_of_ms)}"
-    return Text(f"not reached, {heard}", style="red")
+    known = "no answer yet" if one.as_of_ms is None else f"last known {clock(one.as_of_ms)}"
+    return Text(f"not reached; {known}", style="red")
 
 
 def freshness_text(found: Sequence[tuple[str, Freshness]]) -> str:
@@ -81,16 +101,16 @@ def freshness_text(found: Sequence[tuple[str, Freshness]]) -> str:
         leaders = sorted({str(one.answered_by) for one in fresh})
         times = [clock(one.as_of_ms or 0.0) for one in (min(fresh, key=_as_of), max(fresh, key=_as_of))]
         when = times[0] if times[0] == times[1] else f"{times[0]} to {times[1]}"
-        told = f"as of {when}, told by {names_text(leaders)}"
+        told = f"as of {when} (source: {names_text(leaders)})"
     missing = f"not reached: {names_text(lost)}" if lost else ""
     return "; ".join(filter(None, (told, missing)))
 
 
 def one_freshness_text(one: Freshness) -> str:
     if one.as_of_ms is None:
-        return "nothing was heard of it yet"
-    told = f"as of {clock(one.as_of_ms)}, told by {one.answered_by}"
-    return told if one.reached else f"not reached now; the last heard is {told}"
+        return "no answer yet"
+    told = f"as of {clock(one.as_of_ms)} (source: {one.answered_by})"
+    return told if one.reached else f"not reached now; last known {told}"
 
 
 def _as_of(one: Freshness) -> float:

@@ -75,7 +75,7 @@ def tokens(
     if not listed:
         out.print(f"{directory} has no tokens; make one with: comesh keys token NAME --role viewer")
         return
-    table = ListTable(box=None, pad_edge=False)
+    table = ListTable()
     for heading in ("name", "role", "made", "expires"):
         table.add_column(heading, no_wrap=True)
     for one in listed:

@@ -20,7 +20,7 @@ from comesh.cli.documents import DocumentFile, read_deployment, read_text
 from comesh.cli.nodes_here import RUNS
 from comesh.cli.terminal import Exit, err, fail, number, out, plain
 from comesh.cli.watch import words
-from comesh.core.group.roles import Role
+from comesh.core.group.phases import Role
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual

@@ -5,7 +5,7 @@ from statistics import median
 
 from matplotlib.figure import Figure
 
-from comesh.core.group.patience import BUSY_LEASES, IDLE_LEASES
+from comesh.core.group.member import BUSY_LEASES, IDLE_LEASES
 from comesh.experiments.campaign import Comparison, Experiment, Verdict, judged
 from comesh.experiments.p08_churn import CAMPAIGN, SYNC_DELAY
 from comesh.experiments.plots import finish, means, new_figure

@@ -64,9 +64,9 @@ _B = TypeVar("_B", bound=Body)
 _R = TypeVar("_R", bound=JournalRecord)
 
 
-def make_program(settings: ProtocolSettings = SETTINGS) -> Program:
+def make_program(settings: ProtocolSettings = SETTINGS, f: int = 1) -> Program:
     nodes = [PlannedNode(id=node, place=Place(number, 0)) for number, node in enumerate(NODES)]
-    plan = make_plan(1, SelectionSettings(f=1), nodes, [], [])
+    plan = make_plan(1, SelectionSettings(f=f), nodes, [], [])
     return Program(plan=plan, devices={}, routines={}, settings=settings)
 
 
@@ -119,7 +119,7 @@ class Member:
             self._write(Promised(mark, promised))
         if seated and accepted != NO_BALLOT:
             self._write(StateTaken(mark, accepted, number, None))
-        self._program = make_program(settings)
+        self._program = make_program(settings, self.config.f)
         self._timers: dict[Timer, float] = {}
         self.effects: list[Effect] = []
         self._boots = 0
@@ -225,6 +225,13 @@ class Member:
             last = [body for to, body in self.sent if to == rank and isinstance(body, Sync | Update)][-1]
             number = last.number if isinstance(last, Sync) else last.first + len(last.entries) - 1
             self.hears(rank, Acked(last.ballot, number, last.sent_ms))
+
+    def passes(self, for_ms: float, *ranks: int) -> None:
+        """That time passes while these acknowledge whatever they are sent, and nobody else does."""
+        ends_ms = self.now_ms + for_ms
+        while self.now_ms < ends_ms:
+            self.waits(min(LEASE_MS / 4, ends_ms - self.now_ms))
+            self.acks(*[rank for rank in ranks if rank in self.to(Update)])
 
     def asks(self) -> None:
         """It has missed its leader for long enough to ask who would promise."""

@@ -1,40 +1,57 @@
 """Letters that come with an update are acted on at once by a member that can tell of the commit."""
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
+from group_bench import Member, make_config, record
 
-from comesh.core.effects import CommitKnown, Observe
-from comesh.core.group.config import Config, Seat
+from comesh.core.effects import Answered, CommitKnown, Observe
 from comesh.core.group.ledger import Ledger
-from comesh.core.group.letters import take_letters
-from comesh.core.group_messages import Lettered
-from comesh.core.ids import GroupId, NodeId
-from comesh.core.records import GroupRecord
+from comesh.core.group_messages import Lettered, State
 from comesh.core.stamps import OPENING
-from comesh.core.step import Step
-from comesh.core.work_messages import Letter, NotLeader
+from comesh.core.work_messages import Letter, Ordered
 
-CONFIG = Config(GroupId("c1"), 1, 0, tuple(Seat(NodeId(name), 7) for name in ("n1", "n2", "n3")), 1000, 1)
-LETTER = Letter(None, None, None, 1, NotLeader(GroupId("c1"), None, cast("Any", None)))
+REQUEST = "a request of a person at this member"
+ANSWER = Letter(None, None, None, 1, Ordered(REQUEST, None))
+ENTRIES = ((record("lamp"),), (record("fan"),))
+
+
+def observed(member: Member, kind: type) -> list[object]:
+    found = [one.observation for one in member.effects if isinstance(one, Observe)]
+    return [one for one in found if isinstance(one, kind)]
+
+
+def waiting(seats: int = 3) -> Member:
+    """With two entries, and a request that the leader is to answer."""
+    member = Member(number=2, config=make_config(seats))
+    member.hears(0, Lettered(OPENING, 3, (), 2, 0))
+    member.ordered(REQUEST)
+    return member
+
+
+def test_with_the_update_it_knows_of_the_commit_and_acts_on_the_letter() -> None:
+    member = waiting()
+    member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+    (known,) = observed(member, CommitKnown)
+    assert isinstance(known, CommitKnown)
+    assert (known.first, known.entries) == (3, ENTRIES)
+    assert observed(member, Answered)
+
+
+def test_where_two_are_no_quorum_it_does_neither() -> None:
+    member = waiting(seats=5)
+    member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+    assert not observed(member, CommitKnown)
+    assert not observed(member, Answered)
 
 
 @pytest.mark.parametrize("given_whole", [False, True])
 def test_who_was_given_the_whole_state_since_does_not_act_on_what_it_cannot_tell(given_whole: bool) -> None:
     """Entries 3 and 4 are committed with its acknowledgement; of 3 it may have the state only."""
-    ledger = Ledger((), 2)
-    ledger.append((GroupRecord(),))
+    member = waiting()
     if given_whole:
-        ledger.replace(ledger.snapshot(), 3)
-    ledger.append((GroupRecord(),))
-    delivered: list[Letter] = []
-    host = SimpleNamespace(deliver_early=lambda _node, letter, _step: delivered.append(letter))
-    replica = SimpleNamespace(quorum=2, config=CONFIG, committed=2, ledger=ledger, host=host)
-    update = Lettered(OPENING, 3, ((GroupRecord(),), (GroupRecord(),)), 2, 0, False, (LETTER,))
-    step = Step(1.0, 1.0)
-    take_letters(cast("Any", replica), 0, update, step)
-    known = [one.observation for one in step.effects if isinstance(one, Observe)]
-    assert [len(one.entries) for one in known if isinstance(one, CommitKnown)] == ([] if given_whole else [2])
-    assert delivered == ([] if given_whole else [LETTER])
-    assert replica.committed == (2 if given_whole else 4)
+        digest = Ledger({}, 3).digest
+        member.hears(0, State(OPENING, OPENING, 3, digest, 2, -1, (), (), 0, member.config))
+        member.hears(0, Lettered(OPENING, 4, ENTRIES[1:], 2, 0, False, (ANSWER,)))
+    else:
+        member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+    assert len(observed(member, Answered)) == (0 if given_whole else 1)
+    assert len(observed(member, CommitKnown)) == (0 if given_whole else 1)

@@ -1,9 +1,16 @@
 """From config to config: who is invited, what is waited for, the last entry, and who retires when."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import msgspec
+import pytest
 from group_bench import LEASE_MS, NODES, SETTINGS, STORE, Member, make_config, record
 
+from comesh.core.events import Timer
 from comesh.core.group.config import Config, Seat
+from comesh.core.group.deadlines import Deadlines
+from comesh.core.group.handoff import LANDING_MS, Handoff
 from comesh.core.group.ledger import Ledger
 from comesh.core.group_messages import (
     Acked,
@@ -21,6 +28,7 @@ from comesh.core.group_messages import (
 from comesh.core.journal import Appended, ConfigKept, Promised, StateTaken, Tombstone
 from comesh.core.records import HandoffRecord
 from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING
+from comesh.core.step import Step
 
 REPLACES = msgspec.structs.replace(SETTINGS, replace_after_ms=3000.0)
 
@@ -30,16 +38,8 @@ def without(rank: int) -> Member:
     member = Member(settings=REPLACES).leads(0, 2)
     member.dies(rank)
     while not member.to(Invite):
-        member.waits(LEASE_MS / 4)
-        kept_up(member, 2 - rank)
+        member.passes(LEASE_MS / 4, 2 - rank)
     return member
-
-
-def kept_up(member: Member, *ranks: int) -> None:
-    """They acknowledge what they were sent."""
-    for rank in ranks:
-        if rank in member.to(Update):
-            member.acks(rank)
 
 
 def invited(member: Member) -> Config:
@@ -77,11 +77,9 @@ def started(successor: Config) -> list[int]:
 def test_a_member_that_is_gone_for_three_seconds_is_replaced() -> None:
     member = Member(settings=REPLACES).leads(0, 2)
     member.dies(0)
-    while member.now_ms < 4500.0:
-        member.waits(LEASE_MS / 4)
-        kept_up(member, 2)
+    member.passes(2900.0, 2)
     assert not member.to(Invite)
-    member.waits(2 * LEASE_MS)
+    member.passes(2 * LEASE_MS, 2)
     assert NODES[0] not in invited(member).nodes
 
 
@@ -112,11 +110,85 @@ def test_who_is_not_ready_in_time_is_left_out_and_another_takes_the_place() -> N
     member = without(0)
     late, *ready_ones = others(member)
     ready(member, *ready_ones)
-    for _ in range(40):
-        member.waits(LEASE_MS / 4)
-        kept_up(member, 2)
+    member.passes(10 * LEASE_MS, 2)
     assert NODES[late] not in invited(member).nodes
     assert not [one for one in member.written(Appended) if isinstance(one.entry[0], HandoffRecord)]
+
+
+# -- silent members ----------------------------------------------------------------------------------------
+
+
+def leading(*ranks: int, seats: int = 5) -> Member:
+    """Just elected by these, while the others have not said a word."""
+    return Member(config=make_config(seats)).leads(*ranks)
+
+
+def test_f_members_that_an_elected_leader_never_heard_are_replaced_after_a_lease() -> None:
+    member = leading(2, 4)
+    member.passes(0.9 * LEASE_MS, 2, 4)
+    assert not member.to(Invite)
+    member.passes(1.2 * LEASE_MS, 2, 4)
+    assert not {NODES[0], NODES[3]} & set(invited(member).nodes)
+
+
+def test_f_members_that_missed_two_touches_are_replaced() -> None:
+    member = leading(0, 2, 3, 4)
+    member.passes(2.4 * LEASE_MS, 2, 4)
+    assert not member.to(Invite)
+    member.passes(1.2 * LEASE_MS, 2, 4)
+    assert not {NODES[0], NODES[3]} & set(invited(member).nodes)
+
+
+def test_fewer_are_waited_for() -> None:
+    member = leading(2, 3, 4)
+    member.passes(5 * LEASE_MS, 2, 3, 4)
+    assert not member.to(Invite)
+
+
+@pytest.mark.parametrize("silent", [3, 4])
+def test_who_hears_fewer_than_a_quorum_is_cut_off_itself_and_replaces_nobody(silent: int) -> None:
+    """As when a switch starts anew: all leaders hear nobody for some seconds."""
+    member = leading(0, 2, 3, 4)
+    member.passes(4 * LEASE_MS, *(0, 2, 3, 4)[silent:])
+    assert not member.to(Invite)
+
+
+def test_the_first_leader_waits_for_members_that_start_later() -> None:
+    member = Member(rank=0, config=make_config(5, number=2), seated=False)
+    start = Start(member.config, 9, Ledger({}, 9).digest, -1, (), ())
+    member.hears(5, start, of=make_config(5))
+    for rank in (1, 2):
+        member.hears(rank, Installed(member.config.mark, 9))
+    member.passes(4 * LEASE_MS, 1, 2)
+    assert member.role == "serving"
+    assert not member.to(Invite)
+
+
+def test_where_f_is_one_a_restart_does_not_move_the_group() -> None:
+    member = leading(2, seats=3)
+    member.passes(5 * LEASE_MS, 2)
+    assert not member.to(Invite)
+
+
+def test_where_nobody_else_lives_the_config_stays() -> None:
+    member = leading(2, 4)
+    member.dies(5)
+    member.dies(6)
+    member.passes(5 * LEASE_MS, 2, 4)
+    assert not member.to(Invite)
+
+
+@pytest.mark.parametrize(("lost", "waits_ms"), [([], LANDING_MS), (["n0", "n3"], LEASE_MS)])
+def test_how_long_a_handoff_waits_for_commands_under_way(lost: list[str], waits_ms: float) -> None:
+    deadlines = Deadlines(Timer("group", "due", 1))
+    member = SimpleNamespace(config=make_config(5), lease_ms=LEASE_MS, deadlines=deadlines)
+    serving = SimpleNamespace(in_flight=True, holds_back=False)
+    leader = SimpleNamespace(member=member, serving=serving, peers=SimpleNamespace(lost=lambda _step: lost))
+    handoff = Handoff(cast("Any", leader))
+    assert not handoff._landed(Step(1.0, 1.0))
+    assert serving.holds_back
+    assert not handoff._landed(Step(waits_ms, 1.0))
+    assert handoff._landed(Step(1.0 + waits_ms, 1.0))
 
 
 # -- the entry ---------------------------------------------------------------------------------------------

@@ -111,10 +111,7 @@ def test_who_was_silent_is_not_asked_first() -> None:
     member.ordered("one")
     (silent,) = member.to(Update)
     other = 2 - silent
-    for _ in range(8):
-        member.waits(LEASE_MS / 4)
-        if other in member.to(Update):
-            member.acks(other)
+    member.passes(2 * LEASE_MS, other)
     member.forget()
     member.ordered("two")
     assert member.to(Update) == [other]
@@ -157,10 +154,7 @@ def test_who_missed_entries_gets_those_and_who_has_another_state_gets_all() -> N
 
 def test_members_are_touched_once_per_lease() -> None:
     member = Member().leads(0, 2)
-    for _ in range(8):
-        member.waits(LEASE_MS / 4)
-        if {0, 2} <= set(member.to(Update)):
-            member.acks(0, 2)
+    member.passes(2 * LEASE_MS, 0, 2)
     assert 2 <= len(updates(member, 0)) <= 3
     assert all(not one.entries for one in updates(member, 0))
 
@@ -271,3 +265,12 @@ def test_rank_0_of_a_new_config_opens_it_without_an_election_and_counts_who_is_i
     assert not member.to(Ask)
     member.hears(1, Installed(member.config.mark, 9))
     assert member.role == "serving"
+
+
+def test_of_a_first_leader_start_tells_so_it_repeats_no_sync_once_it_serves() -> None:
+    member = Member(rank=0, config=make_config(number=2), seated=False)
+    member.hears(4, Start(member.config, 9, Ledger({}, 9).digest, -1, (), ()), of=make_config(number=1))
+    member.hears(1, Installed(member.config.mark, 9))
+    member.forget()
+    member.waits(0.9 * LEASE_MS)
+    assert not member.to(Sync)

@@ -85,7 +85,7 @@ def _commits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def alone(self: Leadership, step: Step) -> None:
         count(self, step)
-        number = self._replica.ledger.number
+        number = self.member.ledger.number
         if self.serving is not None and number > self.committed:
             self._commit(number, step)
 

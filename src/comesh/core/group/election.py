@@ -9,98 +9,108 @@ After a power loss of f+1 members or more there are not enough whole ones. When 
 opens a new era. What it may have lost is reconciled afterwards (section 5).
 """
 
+from typing import Final
+
 from comesh.core.group.config import UNBOUND_STORE
 from comesh.core.group.leadership import Leadership
-from comesh.core.group.patience import IDLE_LEASES
-from comesh.core.group.replica import Replica
-from comesh.core.group.roles import Role
-from comesh.core.group_messages import Answer, Ask, Claim, Promise, Pull, Refuse, State
+from comesh.core.group.member import IDLE_LEASES, Member
+from comesh.core.group.phases import Phase, Role, Trigger
+from comesh.core.group_messages import Answer, Ask, Body, Claim, Promise, Pull, Refuse, State, Stranger
 from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.core.step import Step
 
-DEFER_PER_RANK_MS = 100.0
-CLAIM_ROUND_TRIPS = 6.0
+DEFER_PER_RANK_MS: Final = 100.0
+CLAIM_ROUND_TRIPS: Final = 6.0
 """A claim that was not won within so many round trips (and a lease) is given up."""
 
 
-class Election:
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
-        replica.election = self
+class Election(Phase):
+    """The phase of a member that asks who would promise it, and then claims."""
+
+    deadlines = ("ask", "defer", "claim", "resend")
+
+    def __init__(self, member: Member) -> None:
+        super().__init__(Role.ASKING)
+        self._member = member
         self._would: dict[int, bool] = {}
         """Ranks that would promise, and whether they are whole."""
         self._lost: dict[int, None] = {
-            rank: None for rank, seat in enumerate(replica.config.seats) if seat.store == UNBOUND_STORE
+            rank: None for rank, seat in enumerate(member.config.seats) if seat.store == UNBOUND_STORE
         }
         """Ranks whose seat is nobody's: it was never taken, or the journal is gone."""
         self._deferred = False
-        self._round = replica.promised.round
+        self._round = member.promised.round
         self._promises: dict[int, Promise] = {}
         self._pulled_from: int | None = None
         self._nonce = 0
         self._resend_ms = 0.0
         self._lossy = False
-        self.ballot = Ballot(self._round, replica.rank)
+        self.ballot = Ballot(self._round, member.rank)
 
     # -- the pre-vote ------------------------------------------------------------------------------------
 
     def ask(self, step: Step) -> None:
-        replica = self._replica
-        replica.become(Role.ASKING, step)
-        self.ballot = Ballot(max(self._round, replica.promised.round, 0) + 1, replica.rank)
-        self._would = {replica.rank: replica.whole}
+        member = self._member
+        self.ballot = Ballot(max(self._round, member.promised.round, 0) + 1, member.rank)
+        self._would = {member.rank: member.whole}
         self._deferred = False
-        if replica.forced:
+        if member.forced:
             self._claim(step)
             return
-        replica.send_all(Ask(self.ballot), step)
-        spread = replica.host.draws.between(1.0, 1.5)
-        replica.deadlines.set("ask", max(replica.lease_ms, 2 * replica.far_round_trip_ms) * spread, step)
+        member.send_all(Ask(self.ballot), step)
+        spread = member.host.draws.between(1.0, 1.5)
+        member.deadlines.set("ask", max(member.lease_ms, 2 * member.far_round_trip_ms) * spread, step)
         self._consider(step)
 
-    def on_body(self, rank: int, body: Answer | Promise, step: Step) -> None:
+    def on_body(self, rank: int, body: Body, step: Step) -> None:
         match body:
-            case Answer() if self._replica.role is Role.ASKING and body.ballot == self.ballot:
+            case Answer() if self.role is Role.ASKING and body.ballot == self.ballot:
                 self._on_answer(rank, body, step)
-            case Promise() if self._replica.role is Role.CLAIMING and body.ballot == self.ballot:
+            case Promise() if self.role is Role.CLAIMING and body.ballot == self.ballot:
                 self._promises[rank] = body
                 self._lost.pop(rank, None)
                 self._count(step)
+            case Refuse() if self.role is Role.CLAIMING and body.ballot == self.ballot:
+                self._round = max(self._round, body.promised.round)
+                if body.promised > self.ballot:
+                    self._step_back(step)
+            case Stranger():
+                self._on_stranger(rank, step)
+            case _:
+                pass
 
-    def on_stranger(self, rank: int, step: Step) -> None:
+    def _on_stranger(self, rank: int, step: Step) -> None:
         if rank in self._would or rank in self._promises:
             return  # a stranger has its name, but it spoke itself
         self._lost[rank] = None
-        if self._replica.role is Role.ASKING:
+        if self.role is Role.ASKING:
             self._consider(step)
-        elif self._replica.role is Role.CLAIMING:
+        elif self.role is Role.CLAIMING:
             self._count(step)
 
     def _on_answer(self, rank: int, answer: Answer, step: Step) -> None:
-        replica = self._replica
+        member = self._member
         self._round = max(self._round, answer.promised.round)
         if not answer.would:
-            if answer.leader is not None and not replica.host.is_dead(
-                replica.config.seats[answer.leader].node
-            ):
-                replica.follow(step)
+            if answer.leader is not None and not member.host.is_dead(member.config.seats[answer.leader].node):
+                member.follow(step)
             return
         self._would[rank] = answer.whole
         self._lost.pop(rank, None)
-        if answer.able and rank < replica.rank and not self._deferred:
+        if answer.able and rank < member.rank and not self._deferred:
             self._deferred = True
-            wait_ms = 2 * replica.far_round_trip_ms + DEFER_PER_RANK_MS * replica.rank
-            replica.deadlines.set("defer", wait_ms, step)
+            wait_ms = 2 * member.far_round_trip_ms + DEFER_PER_RANK_MS * member.rank
+            member.deadlines.set("defer", wait_ms, step)
         self._consider(step)
 
     def _consider(self, step: Step) -> None:
         """Claim, if enough would promise and nobody goes first."""
-        replica = self._replica
-        if "defer" in replica.deadlines:
+        member = self._member
+        if "defer" in member.deadlines:
             return
         whole = sum(self._would.values())
         not_whole = len(self._would) - whole + len(self._lost)
-        quorum = replica.config.quorum
+        quorum = member.config.quorum
         enough = self._is_prevoted(whole, quorum)
         if enough or (len(self._would) >= quorum and self._is_cold(not_whole, step)):
             self._claim(step)
@@ -110,33 +120,33 @@ class Election:
 
     def _is_cold(self, not_whole: int, step: Step) -> bool:
         """f+1 members are not whole, and have not been for so long that no whole quorum will come."""
-        replica = self._replica
-        if not_whole < replica.config.quorum:
+        member = self._member
+        if not_whole < member.config.quorum:
             return False
-        if replica.not_whole_since_ms is None:
-            replica.not_whole_since_ms = step.now_ms
-        return step.now_ms - replica.not_whole_since_ms >= replica.settings.cold_wait_ms
+        if member.not_whole_since_ms is None:
+            member.not_whole_since_ms = step.now_ms
+        return step.now_ms - member.not_whole_since_ms >= member.settings.cold_wait_ms
 
     # -- the claim ---------------------------------------------------------------------------------------
 
     def _claim(self, step: Step) -> None:
-        replica = self._replica
-        self.ballot = Ballot(max(self._round, replica.promised.round, 0) + 1, replica.rank)
-        replica.become(Role.CLAIMING, step)
-        replica.deadlines.clear("ask", "defer")
-        replica.persist_promise(self.ballot, step)
-        ledger = replica.ledger
-        own = Promise(self.ballot, replica.accepted, ledger.number, ledger.digest, replica.whole, replica.era)
-        self._promises = {replica.rank: own}
-        replica.send_all(Claim(self.ballot), step)
-        trip_ms = max(replica.far_round_trip_ms, 1.0)
-        replica.deadlines.set("claim", CLAIM_ROUND_TRIPS * trip_ms + replica.lease_ms, step)
+        member = self._member
+        self.ballot = Ballot(max(self._round, member.promised.round, 0) + 1, member.rank)
+        member.move(Trigger.PREVOTED)
+        member.deadlines.clear("ask", "defer")
+        member.persist_promise(self.ballot, step)
+        ledger = member.ledger
+        own = Promise(self.ballot, member.accepted, ledger.number, ledger.digest, member.whole, member.era)
+        self._promises = {member.rank: own}
+        member.send_all(Claim(self.ballot), step)
+        trip_ms = max(member.far_round_trip_ms, 1.0)
+        member.deadlines.set("claim", CLAIM_ROUND_TRIPS * trip_ms + member.lease_ms, step)
         self._resend_ms = 2 * trip_ms
-        replica.deadlines.set("resend", self._resend_ms, step)
+        member.deadlines.set("resend", self._resend_ms, step)
         self._count(step)
 
     def _count(self, step: Step, *, late: bool = False) -> None:
-        replica = self._replica
+        member = self._member
         if self._pulled_from is not None:
             return
         chosen_among = self._enough(step, late=late)
@@ -145,11 +155,11 @@ class Election:
         newest = max(chosen_among, key=lambda rank: self._newness(chosen_among[rank], rank))
         if chosen_among[newest].accepted == NO_BALLOT:
             return  # none of them was ever started in this config: its first state is with somebody else
-        if newest == replica.rank:
+        if newest == member.rank:
             self._open(step)
             return
         self._pulled_from = newest
-        self._nonce = 1 + (replica.host.draws.word() >> 2)
+        self._nonce = 1 + (member.host.draws.word() >> 2)
         self._pull(step)
 
     def _enough(self, step: Step, *, late: bool) -> dict[int, Promise] | None:
@@ -159,27 +169,27 @@ class Election:
         for sure, so a lossy election waits for everybody that may live, removed from the deployment or not:
         one may have what others lost.
         """
-        replica = self._replica
+        member = self._member
         whole = {rank: one for rank, one in self._promises.items() if self._counts(one)}
-        if len(whole) >= replica.config.quorum:
+        if len(whole) >= member.config.quorum:
             return whole
-        if replica.forced:
+        if member.forced:
             self._lossy = True
             return self._promises
         not_whole = len(self._promises) - len(whole) + len(self._lost)
-        enough = len(self._promises) >= replica.config.quorum and self._is_cold(not_whole, step)
+        enough = len(self._promises) >= member.config.quorum and self._is_cold(not_whole, step)
         if not enough or not (late or self._has_heard_all()):
             return None
         self._lossy = True
         return self._promises
 
     def _has_heard_all(self) -> bool:
-        replica = self._replica
+        member = self._member
         return all(
             rank in self._promises
             or rank in self._lost
-            or not replica.host.may_live(replica.config.seats[rank].node)
-            for rank in replica.peers
+            or not member.host.may_live(member.config.seats[rank].node)
+            for rank in member.peers
         )
 
     def _counts(self, promise: Promise) -> bool:
@@ -187,19 +197,19 @@ class Election:
 
     def _newness(self, promise: Promise, rank: int) -> tuple[Ballot, int, bool]:
         """The highest accepted ballot, then number; of equals the own state, which need not travel."""
-        return (promise.accepted, promise.number, rank == self._replica.rank)
+        return (promise.accepted, promise.number, rank == self._member.rank)
 
     def _pull(self, step: Step) -> None:
-        replica = self._replica
+        member = self._member
         assert self._pulled_from is not None
-        ledger = replica.ledger
-        pull = Pull(replica.accepted, ledger.number, ledger.digest, self._nonce)
-        replica.send(self._pulled_from, pull, step)
+        ledger = member.ledger
+        pull = Pull(member.accepted, ledger.number, ledger.digest, self._nonce)
+        member.send(self._pulled_from, pull, step)
 
     def _pull_all(self, step: Step) -> None:
         """What this member has is no beginning of it."""
         if self._pulled_from is not None:
-            self._replica.send(self._pulled_from, Pull(NO_BALLOT, 0, 0, self._nonce), step)
+            self._member.send(self._pulled_from, Pull(NO_BALLOT, 0, 0, self._nonce), step)
 
     def awaits(self, rank: int, state: State) -> bool:
         return rank == self._pulled_from and state.nonce == self._nonce
@@ -219,51 +229,44 @@ class Election:
         if not fits:
             self._pull_all(step)
             return
-        self._replica.accepted = state.accepted
-        self._replica.unwritten = True
+        self._member.accepted = state.accepted
+        self._member.unwritten = True
         self._open(step)
 
     def _open(self, step: Step) -> None:
-        replica = self._replica
-        replica.election = None
-        replica.deadlines.clear("claim", "resend")
-        replica.whole = True
-        Leadership(replica, self.ballot, lossy=self._lossy).open(step)
+        member = self._member
+        member.whole = True
+        leadership = Leadership(member, self.ballot, step, lossy=self._lossy)
+        member.move(Trigger.WON, leadership)
+        leadership.open(step)
 
-    # -- time and refusal --------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------------
 
     def on_due(self, name: str, step: Step) -> None:
-        replica = self._replica
+        member = self._member
         match name:
-            case "ask" if replica.role is Role.ASKING:
+            case "ask" if self.role is Role.ASKING:
                 self.ask(step)
-            case "defer" if replica.role is Role.ASKING:
+            case "defer" if self.role is Role.ASKING:
                 self._deferred = True
                 self._consider(step)
-            case "resend" if replica.role is Role.CLAIMING:
+            case "resend" if self.role is Role.CLAIMING:
                 if self._pulled_from is not None:
                     self._pull(step)
                 else:
-                    replica.send_all(Claim(self.ballot), step)
-                self._resend_ms = min(2 * self._resend_ms, replica.settings.max_update_resend_ms)
-                replica.deadlines.set("resend", self._resend_ms, step)
-            case "claim" if replica.role is Role.CLAIMING:
+                    member.send_all(Claim(self.ballot), step)
+                self._resend_ms = min(2 * self._resend_ms, member.settings.max_update_resend_ms)
+                member.deadlines.set("resend", self._resend_ms, step)
+            case "claim" if self.role is Role.CLAIMING:
                 self._count(step, late=True)
-                if replica.role is Role.CLAIMING:
+                if member.phase is self:
                     self._step_back(step)
             case _:
                 pass
 
-    def on_refuse(self, rank: int, refuse: Refuse, step: Step) -> None:
-        if self._replica.role is not Role.CLAIMING or refuse.ballot != self.ballot:
-            return
-        self._round = max(self._round, refuse.promised.round)
-        if refuse.promised > self.ballot:
-            self._step_back(step)
-
     def _step_back(self, step: Step) -> None:
         """Wait a while, by rank and by chance, then ask again unless somebody leads by then."""
-        replica = self._replica
-        replica.follow(step)
-        wait_ms = replica.lease_ms * replica.host.draws.between(0.5, IDLE_LEASES)
-        replica.deadlines.set("suspicion", wait_ms, step)
+        member = self._member
+        member.follow(step)
+        wait_ms = member.lease_ms * member.host.draws.between(0.5, IDLE_LEASES)
+        member.deadlines.set("suspicion", wait_ms, step)

@@ -14,12 +14,11 @@ from comesh.core.events import AnnouncementPosted, DeviceAnswered, DeviceReporte
 from comesh.core.group.admission import Admission
 from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config
 from comesh.core.group.election import Election
-from comesh.core.group.leadership import Leadership
+from comesh.core.group.member import Member, View
 from comesh.core.group.post import Post
 from comesh.core.group.replica import Replica
 from comesh.core.group.seating import Seating, genesis_config, keep
 from comesh.core.group.serving import Serving
-from comesh.core.group.succession import View, next_config
 from comesh.core.group.versions import Deployments, Versions
 from comesh.core.group_messages import (
     Body,
@@ -42,7 +41,7 @@ from comesh.core.orders import Orders
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
 from comesh.core.routines import Routines
-from comesh.core.stamps import OPENING
+from comesh.core.stamps import OPENING, Ballot
 from comesh.core.step import Step
 from comesh.core.work_messages import Letter, part_for
 
@@ -208,7 +207,7 @@ class Groups:
         self.post_office.finder.forget_letters()
         self.on_leave(step)
         for replica in list(self.replicas.values()):
-            if replica.election is not None:
+            if isinstance(replica.phase, Election):
                 replica.follow(step)  # a claim that is not on disk must not be repeated
 
     def on_able(self, image: Image, step: Step) -> None:
@@ -280,8 +279,8 @@ class Groups:
 
     # -- between members ---------------------------------------------------------------------------------
 
-    def send(self, to: NodeId, replica: Replica, body: Body, step: Step) -> None:
-        self.send_message(to, InConfig(*replica.address, OF_THE_SEAT, body), step)
+    def send(self, to: NodeId, member: Member, body: Body, step: Step) -> None:
+        self.send_message(to, InConfig(*member.address, OF_THE_SEAT, body), step)
 
     def send_message(self, to: NodeId, message: InConfig, step: Step) -> None:
         if to == self.own:
@@ -363,9 +362,9 @@ class Groups:
             self._last_call += 1
             self._probes[self._last_call] = (replica, sender, body)
             step.do(ReadDevice(body.device, self._last_call))
-        elif replica.serving is not None and self._asked.pop(body.device, None) == body.number:
+        elif replica.phase.serving is not None and self._asked.pop(body.device, None) == body.number:
             event = DeviceAnswered(device=body.device, call=-1, readings=body.readings, error=body.error)
-            devices = replica.serving.parts.get("devices")
+            devices = replica.phase.serving.parts.get("devices")
             if devices is not None:
                 devices.on_answer(event, step)
 
@@ -383,15 +382,14 @@ class Groups:
     def may_live(self, node: NodeId) -> bool:
         return self.membership.is_former(node) or not self.membership.is_dead(node)
 
-    def open_serving(self, replica: Replica, step: Step) -> Serving:
-        assert replica.leadership is not None
-        config = replica.config
+    def open_serving(self, member: Member, ballot: Ballot, step: Step) -> Serving:
+        config = member.config
         serving = Serving(
             config=config,
-            ballot=replica.leadership.ballot,
-            records=replica.ledger.records,
-            committed=replica.ledger.number,
-            number=replica.ledger.number,
+            ballot=ballot,
+            records=member.ledger.records,
+            committed=member.ledger.number,
+            number=member.ledger.number,
             program=self.versions.or_newest(config.version),
             surroundings=self,
             draws=self.draws.fork(config.number),
@@ -414,7 +412,7 @@ class Groups:
         if self._servings.get(serving.group) is serving:
             del self._servings[serving.group]
 
-    def next_config(self, replica: Replica, left_out: frozenset[NodeId], step: Step) -> Config | None:
+    def view(self) -> View:
         newest = self.versions.newest
         table = {
             group: listing.nodes
@@ -424,16 +422,15 @@ class Groups:
         # Nobody answers the probes of a node that was removed, so all others may live as far as it knows.
         # Who does not is not Ready in time, and left out.
         removed = self.own not in newest.roster.index
-        living = newest.roster.ids if removed else self.membership.living
-        return next_config(replica, View(newest, living, table), left_out, step)
+        return View(newest, newest.roster.ids if removed else self.membership.living, table)
 
-    def retired(self, replica: Replica, successor: Config, step: Step) -> None:
+    def retired(self, member: Member, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""
         self.post_office.finder.expect(successor)
-        self.replicas.pop(replica.mark, None)
-        self.addressed.pop(replica.address, None)
+        self.replicas.pop(member.mark, None)
+        self.addressed.pop(member.address, None)
         self._bury(successor, step)
-        step.do(Persist(ConfigDropped(replica.mark)))
+        step.do(Persist(ConfigDropped(member.mark)))
         self._leave_older(successor, step)
         self._follow_roster(step)
 
@@ -450,14 +447,8 @@ class Groups:
             self.tombstones[successor.group] = successor
             step.do(Persist(Tombstone(successor)))
 
-    def elect(self, replica: Replica, step: Step) -> None:
-        Election(replica).ask(step)
-
-    def open_first(self, replica: Replica, step: Step) -> None:
-        Leadership(replica, OPENING).open(step)
-
-    def knows_successor(self, replica: Replica) -> Config | None:
-        config = replica.config
+    def knows_successor(self, member: Member) -> Config | None:
+        config = member.config
         listing = self.post_office.finder.listing(config.group)
         if listing is not None and listing.number > config.number:
             return listing.config(config.group, config.lease_ms)

@@ -5,107 +5,92 @@ the lease too: an acknowledgement says when the message that it answers was *sen
 The lease runs from there, for lease_ms less what clocks may drift, and so ends before any of f+1 members,
 which count from their answer, may promise somebody else.
 
-An update goes to the f nearest members at once and to the others a little later (`nearest.py`).
+An update goes to the f nearest members at once and to the others a little later (`peers.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from comesh.core.effects import Committed
-from comesh.core.group import letters
 from comesh.core.group.deadlines import ROUNDING_MS
 from comesh.core.group.handoff import Handoff
-from comesh.core.group.nearest import Nearest
-from comesh.core.group.patience import SILENT_LEASES, lack_sync
-from comesh.core.group.replica import Replica
-from comesh.core.group.roles import Role
-from comesh.core.group.serving import Mail, Serving
-from comesh.core.group.transfer import state_for
-from comesh.core.group_messages import Acked, Gap, GiveUp, Installed, Lettered, Ready, Recover, Sync, Update
+from comesh.core.group.member import Member
+from comesh.core.group.peers import Peer, Peers
+from comesh.core.group.phases import Phase, Role, Trigger
+from comesh.core.group.serving import Mail
+from comesh.core.group_messages import Acked, Body, Gap, GiveUp, Installed, Lettered, Recover, Sync, Update
 from comesh.core.ids import NodeId
 from comesh.core.records import Entry, GroupRecord, HandoffRecord, SaidEntry
 from comesh.core.stamps import OPENING, Ballot, Era
 from comesh.core.step import Step
 
-BUSY_TOUCHES = 1.5
+BUSY_TOUCHES: Final = 1.5
 """The nearest members hear a busy leader so many times per lease at least, and suspect it soonest: not
 before two touches in a row are lost. Others, and all members of an idle leader, hear it once per lease."""
-TOGETHER = 0.15
+TOGETHER: Final = 0.15
 """Of a lease: touches that are due within it are sent at once, so that one timer serves several members."""
-MIN_TOUCH_MS = 1.0
+MIN_TOUCH_MS: Final = 1.0
 """No touch in the instant of the one before."""
-SPREADS = 10
+SPREADS: Final = 10
 """Members that are not needed for a commit hear of it at most so many times per lease."""
-MAX_IN_FLIGHT = 4
+MAX_IN_FLIGHT: Final = 4
 """Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
 together: a busy group needs fewer messages for each entry, not more time."""
 NO_MAILS: Mapping[NodeId, list[Mail]] = {}
-NOBODY: Mapping[int, list[Mail]] = {}
-MIN_RESEND_MS = 20.0
+MIN_RESEND_MS: Final = 20.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
 
-class Leadership:
-    def __init__(self, replica: Replica, ballot: Ballot, *, lossy: bool = False) -> None:
-        self._replica = replica
-        replica.leadership = self
-        replica.leader = replica.rank
+class Leadership(Phase):
+    """The phase of a member from the ballot that it won until somebody else's, or the end of its config."""
+
+    deadlines = ("resend", "spread", "touch", "giveup", "handoff", "start")
+
+    def __init__(self, member: Member, ballot: Ballot, step: Step, *, lossy: bool = False) -> None:
+        super().__init__(Role.SYNCING)
+        self.member = member
         self.ballot = ballot
+        self.quorum = 1 if member.forced else member.config.quorum
+        """How many members, this one included, decide."""
+        self.peers = Peers(member, ballot, self.quorum, step.now_ms)
+        self.committed = 0
+        self.began_wall_ms = step.wall_ms
+        self.handoff = Handoff(self)
         self._lossy = lossy
-        self.serving: Serving | None = None
-        self.handoff = Handoff(replica, self)
-        self._acked: dict[int, int] = {}
-        """Per other rank: the number up to which it has everything, in this ballot."""
-        self._acked_sent_ms: dict[int, float] = {}
-        """When the latest message that it acknowledged was sent."""
-        self._heard_ms: dict[int, float] = {}
-        """When it last acknowledged anything."""
-        self._sent: dict[int, int] = {}
-        """The number up to which it was sent everything, acknowledged or not."""
-        self._sent_again: dict[int, int] = {}
-        """The number up to which it was sent something more than once."""
-        self._letters: dict[int, list[Mail]] = {}
-        """Letters that wait for entries which are not yet sent to that member."""
+        self._opened_ms = step.now_ms
+        self._leased_ms = step.now_ms
+        """When the lease was last renewed."""
+        self._leased_until_ms = float("-inf")
+        self._acknowledged_by = 0
+        """How many members have the state that this ballot opened with."""
         self._unwritten = False
         """The last entry is sent before it is written: no letter goes with it."""
-        self._said_ms: dict[int, float] = {}
-        """When it was last sent anything that it acknowledges."""
-        self._nearest = Nearest(replica)
         self._expected = 0
         """The number that the nearest are to acknowledge in time."""
         self._late_ms = 0.0
         """Who has not acknowledged that by then is late."""
         self._spread_by_ms = 0.0
         """Then the others hear what they wait for, committed or not."""
-        self._opened_ms = 0.0
         self._resend_ms = 0.0
-        self._leased_ms = float("-inf")
-        """When the lease was last renewed."""
-        self._leased_until_ms = float("-inf")
-        self.committed = 0
         self._was_busy = False
-        self.began_wall_ms = 0.0
-        self.short_since_ms: float | None = None
-        """Since when f members or more are gone."""
 
     # -- opening -----------------------------------------------------------------------------------------
 
     def open(self, step: Step) -> None:
-        replica = self._replica
-        replica.become(Role.SYNCING, step)
-        self._leased_ms = self._opened_ms = step.now_ms
-        self.began_wall_ms = step.wall_ms
-        if self._lossy and "handoff" not in replica.ledger.records:
+        member = self.member
+        member.leader = member.rank
+        if self._lossy and "handoff" not in member.ledger.records:
             # With the handoff entry, which is flushed, everything before it is here: nothing can be lost, and
             # nothing may follow it.
             self._begin_era(step)
         elif self.ballot != OPENING:
-            replica.take(None, replica.ledger.number, self.ballot, step)
-            if replica.forced:
+            member.take(None, member.ledger.number, self.ballot, step)
+            if member.forced:
                 self._tell_loss(step)
         self._send_sync(step)
         self._schedule_resend(step)
-        replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
+        member.deadlines.set("giveup", member.settings.commit_giveup_ms, step)
         self._count(step)
 
     def _begin_era(self, step: Step) -> None:
@@ -113,53 +98,53 @@ class Leadership:
 
         Written as one record: a member that restarts with the ballot but without the era would be whole.
         """
-        replica = self._replica
-        record = replica.ledger.records.get("group")
+        member = self.member
+        record = member.ledger.records.get("group")
         known = record if isinstance(record, GroupRecord) else GroupRecord()
-        era = Era(replica.config.number, self.ballot)
-        replica.take_era(GroupRecord(era, known.eras), self.ballot, step)
+        era = Era(member.config.number, self.ballot)
+        member.take_era(GroupRecord(era, known.eras), self.ballot, step)
         self._tell_loss(step)
 
     def _tell_loss(self, step: Step) -> None:
-        forced = self._replica.forced
+        forced = self.member.forced
         why = "an operator had it go on alone" if forced else "f+1 members or more lost power"
-        self._replica.tell("lossy", step, f"{why}: the last updates may be lost")
+        self.member.tell("lossy", step, f"{why}: the last updates may be lost")
 
     def _send_sync(self, step: Step) -> None:
-        for rank in self._replica.peers:
-            if rank not in self._acked:
-                self._send_sync_to(rank, step)
+        for peer in self.peers.all:
+            if peer.acked is None:
+                self._send_sync_to(peer, step)
 
-    def _send_sync_to(self, rank: int, step: Step) -> None:
-        replica, ledger = self._replica, self._replica.ledger
-        sync = Sync(self.ballot, ledger.number, ledger.digest, replica.era, self.sent_ms(step))
-        replica.send(rank, sync, step)
-        self._said_ms[rank] = step.now_ms
+    def _send_sync_to(self, peer: Peer, step: Step) -> None:
+        ledger = self.member.ledger
+        sync = Sync(self.ballot, ledger.number, ledger.digest, self.member.era, self.sent_ms(step))
+        self.member.send(peer.rank, sync, step)
+        peer.said_ms = step.now_ms
 
     def _become_serving(self, step: Step) -> None:
-        replica = self._replica
-        self.committed = replica.committed = replica.ledger.number
+        member = self.member
+        self.committed = member.committed = member.ledger.number
         if self._holds_handoff():
-            replica.become(Role.HANDING_OFF, step)
-            replica.deadlines.clear("resend", "giveup")
-            replica.tell("handing off", step)
+            member.move(Trigger.OPENED_WITH_HANDOFF)
+            member.deadlines.clear("resend", "giveup")
+            member.tell("handing off", step)
             self._schedule_touch(step)
             self.handoff.begin_start(step)
             return
-        replica.become(Role.SERVING, step)
-        self.serving = replica.host.open_serving(replica, step)
+        member.move(Trigger.OPENED)
+        self.serving = member.host.open_serving(member, self.ballot, step)
         self._renew_lease(step)
-        replica.deadlines.clear("resend", "giveup")
-        if lack_sync(replica, self, step):
+        member.deadlines.clear("resend", "giveup")
+        if self.peers.lack_sync(step):
             self._schedule_resend(step)
-        replica.tell("serving", step)
+        member.tell("serving", step)
         self._schedule_touch(step)
         self.handoff.watch(step)
         self.serving.begin(step)
 
     def _holds_handoff(self) -> bool:
         """This config has ended: its successor is to be started, and nothing else is left to do."""
-        return isinstance(self._replica.ledger.records.get("handoff"), HandoffRecord)
+        return isinstance(self.member.ledger.records.get("handoff"), HandoffRecord)
 
     # -- updates -----------------------------------------------------------------------------------------
 
@@ -177,27 +162,27 @@ class Leadership:
         counts itself is safe: whatever comes of it follows the record, and so waits for the disk. An early
         letter does, too.
         """
-        replica = self._replica
-        replica.ledger.append(entry)
-        waiting = self._who_waits(mails, step) if mails and letters.completes_quorum(replica) else NOBODY
+        member, peers = self.member, self.peers
+        member.ledger.append(entry)
+        waiting = self._who_waits(mails, step) if mails and member.completes_quorum() else []
         if waiting:
             self._write_and_send(entry, waiting, step)
         else:
             self._send_first(step, to_all=to_all)
-            replica.persist(entry, self.ballot, step)
-        others = len(self._acked) > len(self._nearest.ranks) and not to_all
-        if others and "spread" not in replica.deadlines:
-            self._spread_by_ms = step.now_ms + replica.lease_ms / SPREADS
+            member.persist(entry, self.ballot, step)
+        others = self._acknowledged_by > len(peers.nearest) and not to_all
+        if others and "spread" not in member.deadlines:
+            self._spread_by_ms = step.now_ms + member.lease_ms / SPREADS
             self._expect_nearest(step)
         elif others and self.committed >= self._expected:
             self._expect_nearest(step)
         if not self._was_busy and self._busy:
             self._schedule_touch(step)
-        if "resend" not in replica.deadlines:
+        if "resend" not in member.deadlines:
             self._schedule_resend(step)
-        if "giveup" not in replica.deadlines:
-            replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
-        if replica.quorum == 1:  # otherwise somebody else has to have it first
+        if "giveup" not in member.deadlines:
+            member.deadlines.set("giveup", member.settings.commit_giveup_ms, step)
+        if self.quorum == 1:  # otherwise somebody else has to have it first
             self._count(step)
 
     def _send_first(self, step: Step, *, to_all: bool) -> None:
@@ -206,44 +191,44 @@ class Leadership:
         if to_all:
             self._send_to_all(step)
         else:
-            for rank in self._nearest.ranks:
-                self._send_if_free(rank, step)
+            for peer in self.peers.nearest:
+                self._send_if_free(peer, step)
         self._unwritten = False
 
-    def _write_and_send(self, entry: Entry, waiting: Mapping[int, list[Mail]], step: Step) -> None:
+    def _write_and_send(self, entry: Entry, waiting: Iterable[Peer], step: Step) -> None:
         """What a letter waits for is written before the letter is sent."""
-        self._replica.persist(entry, self.ballot, step)
+        self.member.persist(entry, self.ballot, step)
         self._send_with_letters(waiting, step)
 
-    def _who_waits(self, mails: Mapping[NodeId, list[Mail]], step: Step) -> dict[int, list[Mail]]:
-        """The members that letters go to. With the entry such a member knows that it is committed, and need
-        not wait until this leader does (decision 24)."""
-        found: dict[int, list[Mail]] = {}
+    def _who_waits(self, mails: Mapping[NodeId, list[Mail]], step: Step) -> list[Peer]:
+        """The members that letters go to, which wait with them for the next message. With the entry such a
+        member knows that it is committed, and need not wait until this leader does (decision 24)."""
+        found: list[Peer] = []
         for node, of_node in mails.items():
-            rank = self._replica.config.rank_of(node)
-            if rank is not None and rank in self._acked and not self._was_silent(rank, step):
-                found[rank] = of_node
+            peer = self.peers.of_node.get(node)
+            if peer is not None and peer.acked is not None and not self.peers.is_silent(peer, step):
+                peer.letters.extend(of_node)
+                found.append(peer)
         return found
 
-    def _send_with_letters(self, waiting: Mapping[int, list[Mail]], step: Step) -> None:
+    def _send_with_letters(self, waiting: Iterable[Peer], step: Step) -> None:
         """The entry goes to who waits for a letter, in the place of the nearest if it is as near."""
-        for rank, mails in waiting.items():
-            self._letters.setdefault(rank, []).extend(mails)
-        near = any(map(self._nearest.is_near, waiting))
-        for rank in waiting if near else {**waiting, **dict.fromkeys(self._nearest.ranks)}:
-            self._send_if_free(rank, step)
+        near = any(map(self.peers.is_near, waiting))
+        for peer in waiting if near else dict.fromkeys([*waiting, *self.peers.nearest]):
+            self._send_if_free(peer, step)
 
-    def _with_letters(self, rank: int, update: Update) -> Update:
+    def _with_letters(self, peer: Peer, update: Update) -> Update:
         """With the letters to that member that wait for entries which it then has. Who gets one counts all
         that comes with it as committed: so there is none with an entry that is not written yet. And none
         while it has a state instead of entries that are not committed: it could not tell of those."""
-        if self._unwritten or self.committed < self._sent_again.get(rank, 0):
+        if self._unwritten or self.committed < peer.sent_again:
             return update
-        mails = [mail for mail in self._letters.pop(rank, ()) if not mail.posted]
+        mails = [mail for mail in peer.letters if not mail.posted]
+        peer.letters.clear()
         if not mails:
             return update
         for mail in mails:
-            mail.told = partial(self._has, rank, self._replica.ledger.number)
+            mail.told = partial(peer.has, self.member.ledger.number)
         return Lettered(
             update.ballot,
             update.first,
@@ -254,134 +239,131 @@ class Leadership:
             tuple(mail.letter for mail in mails),
         )
 
-    def _has(self, rank: int, number: int) -> bool:
-        """Acknowledged, and sent once: what was sent again had no letters with it."""
-        return self._acked.get(rank, 0) >= number > self._sent_again.get(rank, 0)
-
-    def _send_if_free(self, rank: int, step: Step) -> None:
+    def _send_if_free(self, peer: Peer, step: Step) -> None:
         """Unless enough is on its way to it already."""
-        if self._sent.get(rank, 0) - self._acked.get(rank, 0) < MAX_IN_FLIGHT:
-            self._send_news(rank, step)
+        if peer.sent - (peer.acked or 0) < MAX_IN_FLIGHT:
+            self._send_news(peer, step)
 
-    def _send_news(self, rank: int, step: Step, *, also_empty: bool = False) -> None:
+    def _send_news(self, peer: Peer, step: Step, *, also_empty: bool = False) -> None:
         """An update with all that it was not sent yet, if there is anything: also_empty says it anyhow.
 
         Who was silent and is not needed, or lacks more than is kept, gets none of it: it asks when it is
         back. Who has not acknowledged the state that this ballot opened with gets nothing.
         """
-        have = self._acked.get(rank)
-        if have is None:
+        if peer.acked is None:
             return
-        ledger = self._replica.ledger
+        ledger = self.member.ledger
         entries: tuple[SaidEntry, ...] | None = ()
-        if rank in self._nearest.ranks or not self._was_silent(rank, step):
-            entries = ledger.said_since(max(have, self._sent.get(rank, 0)))
-            self._sent[rank] = ledger.number
+        if peer.near or not self.peers.is_silent(peer, step):
+            entries = ledger.said_since(max(peer.acked, peer.sent))
+            peer.sent = ledger.number
         if entries is None:
             entries, also_empty = (), True  # an update without them has it ask for the state
         if entries or also_empty:
-            first = ledger.number - len(entries) + 1
-            busy = self._busy and rank in self._nearest.ranks
-            update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
-            self._replica.send(rank, self._with_letters(rank, update) if entries else update, step)
-            self._said_ms[rank] = step.now_ms
+            update = self._update(peer, entries, step)
+            self.member.send(peer.rank, self._with_letters(peer, update) if entries else update, step)
+            peer.said_ms = step.now_ms
+
+    def _update(self, peer: Peer, entries: tuple[SaidEntry, ...], step: Step) -> Update:
+        """The last entries."""
+        first = self.member.ledger.number - len(entries) + 1
+        return Update(
+            self.ballot, first, entries, self.committed, self.sent_ms(step), self._busy and peer.near
+        )
 
     def _expect_nearest(self, step: Step) -> None:
         """The others hear it sooner if the nearest do not acknowledge it in time."""
-        self._expected = self._replica.ledger.number
-        self._late_ms = step.now_ms + self._nearest.wait_ms
+        self._expected = self.member.ledger.number
+        self._late_ms = step.now_ms + self.peers.wait_ms
         due_ms = min(self._late_ms, self._spread_by_ms)
-        self._replica.deadlines.set("spread", max(due_ms - step.now_ms, 0.0), step)
+        self.member.deadlines.set("spread", max(due_ms - step.now_ms, 0.0), step)
 
     def _on_spread_due(self, step: Step) -> None:
         """The others hear it. If one of the nearest did not answer in time, it is at once, and they are asked
         first from now on."""
         # A deadline that is due may lie a rounding ahead.
         if self.committed < self._expected and step.now_ms + ROUNDING_MS >= self._late_ms:
-            self._choose_nearest(step, self._expected)
+            self.peers.choose_nearest(step, self._expected)
         self._send_to_all(step)
 
     def _send_to_all(self, step: Step) -> None:
-        for rank in self._replica.peers:
-            self._send_news(rank, step)
+        for peer in self.peers.all:
+            self._send_news(peer, step)
 
     @property
     def _busy(self) -> bool:
         return self.serving is not None and self.serving.busy
 
-    def on_body(self, rank: int, body: Acked | Gap | Installed | Ready, step: Step) -> None:
+    def on_body(self, rank: int, body: Body, step: Step) -> None:
         match body:
             case Acked() if body.ballot == self.ballot:
-                said_ms = self._said_ms.get(rank)
-                if said_ms is not None and body.sent_ms == int(said_ms - self._opened_ms):
-                    self._nearest.sample(rank, step.now_ms - said_ms)
-                self._on_acked(rank, body.number, self._opened_ms + body.sent_ms, step)
+                peer = self.peers.of_rank[rank]
+                if body.sent_ms == int(peer.said_ms - self._opened_ms):
+                    peer.sample(step.now_ms - peer.said_ms)
+                self._on_acked(peer, body.number, self._opened_ms + body.sent_ms, step)
             case Gap() if body.ballot == self.ballot:
                 self.give_state(rank, body, step)
-            case Installed() if self.ballot == OPENING and body.successor == self._replica.mark:
-                self._on_acked(rank, body.number, float("-inf"), step)
+            case Installed() if self.ballot == OPENING and body.successor == self.member.mark:
+                self._on_acked(self.peers.of_rank[rank], body.number, float("-inf"), step)
             case _:
                 pass
 
-    def _on_acked(self, rank: int, number: int, sent_ms: float, step: Step) -> None:
-        self._heard_ms[rank] = step.now_ms
-        if rank not in self._acked:
-            self._acked[rank] = number
-            self._choose_nearest(step)
-        self._acked[rank] = max(self._acked.get(rank, 0), number)
-        self._acked_sent_ms[rank] = max(self._acked_sent_ms.get(rank, float("-inf")), sent_ms)
+    def _on_acked(self, peer: Peer, number: int, sent_ms: float, step: Step) -> None:
+        peer.heard_ms = step.now_ms
+        if peer.acked is None:
+            peer.acked = number
+            self._acknowledged_by += 1
+            self.peers.choose_nearest(step)
+        peer.acked = max(peer.acked, number)
+        peer.lease_from_ms = max(peer.lease_from_ms, sent_ms)
         self._renew_lease(step)
         self._count(step)
-        if rank in self._nearest.ranks or rank in self._letters:
-            self._send_if_free(rank, step)
-
-    def _choose_nearest(self, step: Step, number: int = 0) -> None:
-        """Of those who answer, and have everything up to that number."""
-        peers = self._replica.peers
-        acked = self._acked
-        self._nearest.choose([r for r in peers if acked.get(r, -1) < number or self._was_silent(r, step)])
+        if peer.near or peer.letters:
+            self._send_if_free(peer, step)
 
     def give_state(self, rank: int, asked: Gap | Recover, step: Step) -> None:
-        replica = self._replica
-        self._sent_again[rank] = replica.ledger.number
-        replica.send(rank, state_for(replica, asked, self.ballot, step), step)
+        member = self.member
+        self.peers.of_rank[rank].sent_again = member.ledger.number
+        member.send(rank, member.state_for(asked, self.ballot, step), step)
 
     def _count(self, step: Step) -> None:
         """The number that f+1 members have, this one included."""
-        replica = self._replica
-        f = replica.quorum - 1
-        if len(self._acked) < f:
+        member = self.member
+        f = self.quorum - 1
+        if self._acknowledged_by < f:
             return
-        others = sorted(self._acked.values(), reverse=True)
-        number = min(others[f - 1], replica.ledger.number) if f else replica.ledger.number
-        if replica.role is Role.SYNCING:
-            if number >= replica.ledger.number:
+        number = member.ledger.number
+        if f:
+            acked = [peer.acked for peer in self.peers.all if peer.acked is not None]
+            number = min(sorted(acked, reverse=True)[f - 1], number)
+        if self.role is Role.SYNCING:
+            if number >= member.ledger.number:
                 self._become_serving(step)
             return
         if number > self.committed:
             self._commit(number, step)
 
     def _commit(self, number: int, step: Step) -> None:
-        replica = self._replica
+        member = self.member
         first = self.committed + 1
-        self.committed = replica.committed = number
-        entries = replica.ledger.since(first - 1) or ()
+        self.committed = member.committed = number
+        entries = member.ledger.since(first - 1) or ()
         for one, entry in enumerate(entries[: number - first + 1], start=first):
-            digest = replica.ledger.digest if one == replica.ledger.number else -1
-            step.observe(Committed(replica.config.group, replica.config, self.ballot, one, entry, digest))
-        if number == replica.ledger.number:
-            if not lack_sync(replica, self, step):
-                replica.deadlines.clear("resend")
-            replica.deadlines.clear("giveup")
-            if "spread" in replica.deadlines:
-                replica.deadlines.set("spread", max(self._spread_by_ms - step.now_ms, 0.0), step)
-            replica.deadlines.wake_on_time(step)
+            digest = member.ledger.digest if one == member.ledger.number else -1
+            step.observe(Committed(member.config.group, member.config, self.ballot, one, entry, digest))
+        if number == member.ledger.number:
+            if not self.peers.lack_sync(step):
+                member.deadlines.clear("resend")
+            member.deadlines.clear("giveup")
+            if "spread" in member.deadlines:
+                member.deadlines.set("spread", max(self._spread_by_ms - step.now_ms, 0.0), step)
+            member.deadlines.wake_on_time(step)
         else:
-            if "spread" in replica.deadlines and number >= self._expected:
+            if "spread" in member.deadlines and number >= self._expected:
                 self._expect_nearest(step)
-            replica.deadlines.set("giveup", replica.settings.commit_giveup_ms, step)
+            member.deadlines.set("giveup", member.settings.commit_giveup_ms, step)
             self._schedule_resend(step)
-        if replica.role is Role.HANDING_OFF:
+        if self.role is Role.HANDING_OFF:
             self.handoff.on_committed(step)
         elif self.serving is not None:
             self.serving.on_committed(number, step)
@@ -394,14 +376,15 @@ class Leadership:
     # -- the lease ---------------------------------------------------------------------------------------
 
     def _renew_lease(self, step: Step) -> None:
-        if self._replica.forced:
+        if self.member.forced:
             return  # it only hands off: whoever it does not hear may still act
-        f = self._replica.quorum - 1
+        f = self.quorum - 1
         until_ms = float("inf")
         if f:
-            if len(self._acked_sent_ms) < f:
+            if self._acknowledged_by < f:
                 return
-            until_ms = sorted(self._acked_sent_ms.values(), reverse=True)[f - 1] + self._lease_for_ms()
+            sent_ms = sorted([peer.lease_from_ms for peer in self.peers.all], reverse=True)
+            until_ms = sent_ms[f - 1] + self._lease_for_ms()
         if until_ms > self._leased_until_ms:
             self._leased_until_ms = until_ms
             self._leased_ms = step.now_ms
@@ -409,33 +392,28 @@ class Leadership:
             self.serving.lease_until_ms = self._leased_until_ms
 
     def _lease_for_ms(self) -> float:
-        return self._replica.lease_ms * (1 - self._replica.settings.drift)
+        return self.member.lease_ms * (1 - self.member.settings.drift)
 
     def touch(self, rank: int, step: Step) -> None:
         """Prove life, and ask for the lease: an update with what is new, or with nothing."""
-        if rank in self._acked and self._replica.role is not Role.SYNCING:
-            self._send_news(rank, step, also_empty=True)
+        peer = self.peers.of_rank[rank]
+        if peer.acked is not None and self.role is not Role.SYNCING:
+            self._send_news(peer, step, also_empty=True)
         else:
-            self._send_sync_to(rank, step)
+            self._send_sync_to(peer, step)
 
-    def _until_touch_ms(self, rank: int, step: Step) -> float:
+    def _until_touch_ms(self, peer: Peer, step: Step) -> float:
         """How long until a member that hears nothing else is to be touched."""
-        lease_ms = self._replica.lease_ms
-        apart_ms = lease_ms / BUSY_TOUCHES if self._was_busy and rank in self._nearest.ranks else lease_ms
-        return self._said_ms.get(rank, self._opened_ms) + apart_ms - step.now_ms
+        lease_ms = self.member.lease_ms
+        apart_ms = lease_ms / BUSY_TOUCHES if self._was_busy and peer.near else lease_ms
+        return peer.said_ms + apart_ms - step.now_ms
 
     def _schedule_touch(self, step: Step) -> None:
         self._was_busy = self._busy
-        peers = self._replica.peers
-        after_ms = min((self._until_touch_ms(rank, step) for rank in peers), default=self._replica.lease_ms)
-        self._replica.deadlines.set("touch", max(after_ms, MIN_TOUCH_MS), step)
-
-    def silent_ms(self, rank: int, step: Step) -> float:
-        """For how long it has acknowledged nothing."""
-        return step.now_ms - self._heard_ms.get(rank, self._opened_ms)
-
-    def was_heard(self, rank: int) -> bool:
-        return rank in self._heard_ms
+        after_ms = min(
+            (self._until_touch_ms(peer, step) for peer in self.peers.all), default=self.member.lease_ms
+        )
+        self.member.deadlines.set("touch", max(after_ms, MIN_TOUCH_MS), step)
 
     # -- time --------------------------------------------------------------------------------------------
 
@@ -455,51 +433,44 @@ class Leadership:
                 pass
 
     def _on_touch_due(self, step: Step) -> None:
-        replica = self._replica
+        member = self.member
         unleased_ms = step.now_ms - self._leased_ms
-        alone = replica.quorum > 1 and unleased_ms > replica.settings.commit_giveup_ms
-        if alone or replica.host.unable:
+        alone = self.quorum > 1 and unleased_ms > member.settings.commit_giveup_ms
+        if alone or member.host.unable:
             self.give_up(step)
             return
-        self._choose_nearest(step)
-        for rank in replica.peers:
-            if self._until_touch_ms(rank, step) <= TOGETHER * replica.lease_ms:
-                self.touch(rank, step)
+        self.peers.choose_nearest(step)
+        for peer in self.peers.all:
+            if self._until_touch_ms(peer, step) <= TOGETHER * member.lease_ms:
+                self.touch(peer.rank, step)
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
-        self._resend_ms = max(2 * self._replica.far_round_trip_ms, MIN_RESEND_MS)
-        self._replica.deadlines.set("resend", self._resend_ms, step)
+        self._resend_ms = max(2 * self.member.far_round_trip_ms, MIN_RESEND_MS)
+        self.member.deadlines.set("resend", self._resend_ms, step)
 
     def _resend(self, step: Step) -> None:
         """To whoever lacks something: the entries since what it acknowledged. Who was silent gets touches
         only, and asks for what it lacks when it is back."""
-        replica = self._replica
-        ledger = replica.ledger
-        if replica.role is Role.SYNCING:
+        member, ledger = self.member, self.member.ledger
+        if self.role is Role.SYNCING:
             self._send_sync(step)
         else:
-            for rank in lack_sync(replica, self, step):
-                self._send_sync_to(rank, step)
-            if self.committed == ledger.number and not lack_sync(replica, self, step):
+            lack_sync = self.peers.lack_sync(step)
+            for peer in lack_sync:
+                self._send_sync_to(peer, step)
+            if self.committed == ledger.number and not lack_sync:
                 return
-            for rank in replica.peers:
-                have = self._acked.get(rank)
-                if have is None or have >= ledger.number or self._was_silent(rank, step):
+            for peer in self.peers.all:
+                have = peer.acked
+                if have is None or have >= ledger.number or self.peers.is_silent(peer, step):
                     continue
                 entries = ledger.said_since(have) or ledger.said_since(self.committed) or ()
-                first = ledger.number - len(entries) + 1
-                busy = self._busy and rank in self._nearest.ranks
-                update = Update(self.ballot, first, entries, self.committed, self.sent_ms(step), busy)
-                replica.send(rank, update, step)
-                self._sent[rank] = self._sent_again[rank] = ledger.number
-        self._resend_ms = min(2 * self._resend_ms, replica.settings.max_update_resend_ms)
-        replica.deadlines.set("resend", self._resend_ms, step)
-
-    def _was_silent(self, rank: int, step: Step) -> bool:
-        return self.silent_ms(rank, step) > SILENT_LEASES * self._replica.lease_ms
+                member.send(peer.rank, self._update(peer, entries, step), step)
+                peer.sent = peer.sent_again = ledger.number
+        self._resend_ms = min(2 * self._resend_ms, member.settings.max_update_resend_ms)
+        member.deadlines.set("resend", self._resend_ms, step)
 
     def give_up(self, step: Step) -> None:
-        replica = self._replica
-        replica.send_all(GiveUp(self.ballot), step)
-        replica.follow(step)
+        self.member.send_all(GiveUp(self.ballot), step)
+        self.member.follow(step)
