@@ -176,7 +176,7 @@ class Calls:
 
     def _may_leave(self, key: Key, step: Step) -> None:
         """The intent is committed."""
-        if key not in self._flights and self._find_open(key) is not None:
+        if key not in self._flights and _find_open(self._cluster.find(key[0]), key) is not None:
             self._flights[key] = _Flight()
             self.look(key[0], step)
             self.locks.tell_grants()
@@ -187,9 +187,9 @@ class Calls:
 
     def look(self, device: DeviceId, step: Step) -> None:
         """Do what is due for the open calls of a device; always safe to call again."""
-        for key in [key for key in self._flights if key[0] == device and self._find_open(key) is None]:
-            self._forget_numbers(self._flights.pop(key))
         record = self._cluster.find(device)
+        for key in [key for key in self._flights if key[0] == device and _find_open(record, key) is None]:
+            self._forget_numbers(self._flights.pop(key))
         if record is None or not record.calls:
             return
         next_ms = NEVER_MS
@@ -309,7 +309,7 @@ class Calls:
     def on_answer(self, event: DeviceAnswered, readings: dict[str, Value], step: Step) -> None:
         """readings: as the device's declaration fits them."""
         key = self._numbers.pop(event.call)
-        flight, call = self._flights.get(key), self._find_open(key)
+        flight, call = self._flights.get(key), _find_open(self._cluster.find(key[0]), key)
         if flight is None or call is None:
             return
         older = step.now_ms < flight.older_until_ms
@@ -341,7 +341,7 @@ class Calls:
     def _end(self, key: Key, outcome: Outcome, detail: str, *, landed: bool, step: Step) -> None:
         """Its outcome is known. One that was unknown before stays so: it was told."""
         record = self._cluster.find(key[0])
-        call = self._find_open(key)
+        call = _find_open(record, key)
         if record is None or call is None:
             return
         hold = _hold_of(record, call.origin)
@@ -364,10 +364,11 @@ class Calls:
         flight = self._flights.pop(key, None)
         if flight is not None:
             self._forget_numbers(flight)
-        record, call = self._cluster.find(key[0]), self._find_open(key)
+        record = self._cluster.find(key[0])
+        call = _find_open(record, key)
         if record is None or call is None:
             return
-        kept = replace(call, landed=True) if self._is_held(key) else None
+        kept = None if _hold_of(record, key[1]) is None else replace(call, landed=True)
         self._cluster.put(_with(record, call, kept))
         self.locks.advance(key[0], step)
 
@@ -383,13 +384,13 @@ class Calls:
         its timeout was counted by may have been slow."""
         return (call.action.timeout_ms + call.flight_ms) * (1.0 + 2 * self._serving.settings.drift)
 
-    def _find_open(self, key: Key) -> Call | None:
-        record = self._cluster.find(key[0])
-        call = None if record is None else _find(record, key[1])
-        return None if call is None or call.landed else call
-
     def _is_held(self, key: Key) -> bool:
         return _hold_of(self._cluster.find(key[0]), key[1]) is not None
+
+
+def _find_open(record: DeviceRecord | None, key: Key) -> Call | None:
+    call = None if record is None else _find(record, key[1])
+    return None if call is None or call.landed else call
 
 
 def _passed(call: Call, command: Command) -> Call:
@@ -417,8 +418,8 @@ def _find(record: DeviceRecord, origin: Origin) -> Call | None:
 
 
 def _with(record: DeviceRecord, old: Call, new: Call | None) -> DeviceRecord:
-    calls = (new if call is old else call for call in record.calls)
-    return replace(record, calls=tuple(call for call in calls if call is not None))
+    calls = [new if call is old else call for call in record.calls]
+    return replace(record, calls=tuple(filter(None, calls)))
 
 
 def _hold_of(record: DeviceRecord | None, wanted: Origin | FenceAsked) -> Hold | None:

@@ -92,7 +92,7 @@ class Locks:
         if home is None and letter.sender is not None:
             home = Home(letter.sender, sender)
         group = None if home is None else home.group
-        answers = tuple(self._request(request, device, group, step) for device in request.devices)
+        answers = tuple([self._request(request, device, group, step) for device in request.devices])
         passes_on = home is not None and all(answer.granted is not None for answer in answers)
         if not self._serving.has_lease(step.now_ms):
             # Perhaps another leads by now, and knows the device: such a refusal would fail the run.

@@ -5,6 +5,7 @@ the radio: `settle` runs until nothing is left to do.
 """
 
 from collections import deque
+from operator import attrgetter
 from typing import Final
 
 from comesh.core.devices import Devices
@@ -47,6 +48,7 @@ from comesh.core.work_messages import Letter, part_for
 
 MAX_ROUNDS: Final = 10_000
 """A step that does not settle within so many rounds is a bug, not work."""
+_has_work: Final = attrgetter("has_work")
 
 
 class Groups:
@@ -241,23 +243,21 @@ class Groups:
                 self.on_in_config(self.own, self._local.popleft(), step)
             elif self.post_office.inside:
                 self.post_office.deliver(step)
-            elif not self._settle_one(step):
-                return
+            else:
+                serving = next(filter(_has_work, self._servings.values()), None)
+                if serving is None:
+                    return
+                self._settle_serving(serving, step)
         raise RuntimeError(f"{self.own}: a step does not come to rest")
 
     def _seal(self, step: Step) -> None:
         """Make entries of all that is staged."""
         for _ in range(MAX_ROUNDS):
-            if not self._settle_one(step):
+            serving = next(filter(_has_work, self._servings.values()), None)
+            if serving is None:
                 return
+            self._settle_serving(serving, step)
         raise RuntimeError(f"{self.own}: a step does not come to rest")
-
-    def _settle_one(self, step: Step) -> bool:
-        for serving in self._servings.values():
-            if serving.has_work:
-                self._settle_serving(serving, step)
-                return True
-        return False
 
     def _settle_serving(self, serving: Serving, step: Step) -> None:
         letter = serving.take_local()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from comesh.core.draws import Draws
-from comesh.core.effects import Effect, Observation
+from comesh.core.effects import Effect, Observation, Observe
 from comesh.core.events import DeviceAnswered, DeviceReported, Timer
 from comesh.core.group.config import Config
 from comesh.core.ids import DeviceId, GroupId, NodeId
@@ -110,18 +110,6 @@ class Mail:
             self._surroundings.post(self.letter, self.to, step)
 
 
-class Telling:
-    """What watchers are told, once it is committed."""
-
-    __slots__ = ("_observation",)
-
-    def __init__(self, observation: Observation) -> None:
-        self._observation = observation
-
-    def __call__(self, step: Step) -> None:
-        step.observe(self._observation)
-
-
 class Serving:
     def __init__(
         self,
@@ -160,9 +148,9 @@ class Serving:
         self.era: Era = self.group_record.era
         self._stamps = 0
         self._local: deque[Letter] = deque()
-        self._outward: deque[tuple[int, Then]] = deque()
+        self._outward: deque[tuple[int, Then | Effect]] = deque()
         """What waits for the commit of an entry, by its number, in order."""
-        self._fresh: list[Then] = []
+        self._fresh: list[Then | Effect] = []
         """What waits for the entry of this step."""
         self._mails: list[Mail] = []
         """Of this step."""
@@ -235,11 +223,12 @@ class Serving:
 
     def do(self, effect: Effect) -> None:
         """Have an effect after commit."""
-        self.then(lambda step: step.do(effect))
+        self._fresh.append(effect)
+        self.has_work = True
 
     def tell(self, observation: Observation) -> None:
         """Tell whoever watches, after commit; also if that comes when this node only hands off."""
-        self.then(Telling(observation))
+        self.do(Observe(observation))
 
     # -- time and devices --------------------------------------------------------------------------------
 
@@ -324,7 +313,11 @@ class Serving:
         """All entries up to this number are committed: what waited for them happens, in order."""
         self.committed = max(self.committed, number)
         while self._outward and self._outward[0][0] <= self.committed:
-            self._outward.popleft()[1](step)
+            _, waiting = self._outward.popleft()
+            if isinstance(waiting, Effect):
+                step.do(waiting)
+            else:
+                waiting(step)
 
     def end(self, step: Step) -> None:
         """Nothing that waited happens any more; what is said of a commit that may yet come does."""
@@ -332,5 +325,5 @@ class Serving:
         for timer in self._timers:
             step.cancel_timer(timer)
         self._timers.clear()
-        self._outward = deque(one for one in self._outward if isinstance(one[1], Telling | Mail))
+        self._outward = deque(one for one in self._outward if isinstance(one[1], Observe | Mail))
         self._local.clear()

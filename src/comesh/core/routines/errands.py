@@ -113,7 +113,7 @@ class Errands:
             if self._timers.pop(owner, None) is not None:
                 self._serving.cancel_timer(PART, RESEND, owner, step)
             return
-        due_ms = min(one.due_ms for one in known.values())
+        due_ms = min([one.due_ms for one in known.values()])
         if self._timers.get(owner) != due_ms:
             self._timers[owner] = due_ms
             self._serving.set_timer(PART, RESEND, owner, max(0.0, due_ms - step.now_ms), step)

@@ -37,14 +37,13 @@ Batched = tuple[GroupId, tuple[DeviceId, ...]]
 def by_group(run: RunRecord, devices: Iterable[DeviceId]) -> list[Batched]:
     """Devices of the run, sorted, by their groups."""
     found: dict[GroupId, list[DeviceId]] = {}
-    for group, device in sorted((run.groups[device], device) for device in devices):
+    for group, device in sorted([(run.groups[device], device) for device in devices]):
         found.setdefault(group, []).append(device)
     return [(group, tuple(members)) for group, members in found.items()]
 
 
 def holds_all(run: RunRecord) -> bool:
-    held = {one.device for one in run.held}
-    return all(device in held for device in run.groups)
+    return run.groups.keys() <= {one.device for one in run.held}
 
 
 def manner_of(run: RunRecord) -> Manner:
