@@ -32,6 +32,7 @@ CORE_MAY_IMPORT = {
     "functools",
     "hashlib",
     "itertools",
+    "operator",
     "math",
     "msgspec",
     "typing",
