@@ -299,7 +299,7 @@ def _put(joined: Mesh, driver: Odd) -> None:
     device = local.LocalDevice(
         LAMP,
         driver,
-        now_ms=devices._now_ms,
+        devices._surroundings.scheduler,
         reported=devices._on_report,
         trouble=devices._trouble,
         counters=devices.counters,

@@ -298,7 +298,7 @@ class Devices:
         local = self._locals[device_id] = LocalDevice(
             device_id,
             driver,
-            now_ms=self._now_ms,
+            self._surroundings.scheduler,
             reported=self._on_report,
             trouble=self._trouble,
             counters=self.counters,

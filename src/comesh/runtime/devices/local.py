@@ -13,6 +13,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from comesh.core.devices.calls import NO_ANSWER, TOO_LATE
@@ -29,10 +30,12 @@ from comesh.drivers.interface import (
     no_answer,
     timeout_of,
 )
+from comesh.drivers.pending import PendingCalls
+from comesh.drivers.scheduler import Scheduler
 from comesh.drivers.subscribers import Subscribers
 
 MAX_OPEN_CALLS: Final = 64
-"""Of one device, that nobody has answered yet."""
+"""Maximum unanswered calls per device."""
 
 Answer = Callable[[Readings, str | None], None]
 """All readings; or none, and why."""
@@ -45,8 +48,8 @@ class LocalDevice:
         self,
         device: DeviceId,
         driver: Driver,
+        scheduler: Scheduler,
         *,
-        now_ms: Callable[[], float],
         reported: Reported,
         trouble: Trouble,
         counters: Counter[str],
@@ -58,10 +61,10 @@ class LocalDevice:
         """Of what the device said."""
         self._prompt = driver if isinstance(driver, PromptDriver) else None
         self._calling = driver if isinstance(driver, CallingDriver) else None
-        self._begun = 0
-        """Calls that the driver will call back about."""
-        self._closed = False
-        self._now_ms = now_ms
+        self._scheduler = scheduler
+        self._calls: PendingCalls[None, Readings | Exception] = PendingCalls(
+            scheduler, max_each=MAX_OPEN_CALLS
+        )
         self._reported = reported
         self._trouble = trouble
         self._counters = counters
@@ -73,7 +76,7 @@ class LocalDevice:
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     async def close(self) -> None:
-        self._closed = True
+        self._calls.forget_all()
         tasks = [*self._tasks, *([self._opening] if self._opening is not None else [])]
         for task in tasks:
             task.cancel()
@@ -97,74 +100,60 @@ class LocalDevice:
             if readings is not None:
                 answer(readings, None)
                 return
-        if len(self._tasks) + self._begun >= MAX_OPEN_CALLS:
+        task: asyncio.Task[None] | None = None
+
+        def ended(result: Readings | Exception | None) -> None:
+            if result is None:
+                result = no_answer(self.device, timeout_of(asked))
+                if task is not None:
+                    task.cancel()
+            if isinstance(result, Exception):
+                answer({}, self._why(asked, result))
+            else:
+                answer(result, None)
+
+        number = self._calls.open(None, timeout_of(asked), ended)
+        if number is None:
             self._counters["device calls refused"] += 1
             answer({}, f"{MAX_OPEN_CALLS} calls of {self.device} are open already; this one was not sent")
-            return
-        if self._calling is not None and self._opening is None and self._begin(asked, answer):
-            return
-        task = asyncio.get_running_loop().create_task(self._ask(asked, answer, until_ms))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        elif not self._begin(asked, number):
+            task = asyncio.get_running_loop().create_task(self._call(asked, number, until_ms))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _begin(self, asked: DeviceCommand | None, answer: Answer) -> bool:
+    def _begin(self, asked: DeviceCommand | None, number: int) -> bool:
         """Have the driver call back; False: it cannot."""
-        is_open = True
-
-        def ended(told: Readings | Exception) -> None:
-            nonlocal is_open
-            if not is_open:
-                return  # it said so already
-            is_open = False
-            self._begun -= 1
-            if self._closed:
-                return
-            if isinstance(told, Exception):
-                answer({}, self._why(asked, told))
-            else:
-                answer(told, None)
-
-        assert self._calling is not None
-        self._begun += 1
+        if self._calling is None or self._opening is not None:
+            return False
         try:
-            if self._calling.begin(asked, ended):
-                return True
+            return self._calling.begin(asked, partial(self._end, number))
         except Exception as wrong:  # whatever a driver raises is an answer
-            ended(wrong)
+            self._end(number, wrong)
             return True
-        is_open = False
-        self._begun -= 1
-        return False
 
-    async def _ask(self, asked: DeviceCommand | None, answer: Answer, until_ms: float) -> None:
-        timeout_ms = timeout_of(asked)
-        readings: Readings = {}
-        error: str | None = None
+    async def _call(self, asked: DeviceCommand | None, number: int, until_ms: float) -> None:
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                if self._opening is not None:
-                    await asyncio.shield(self._opening)
-                if self._now_ms() > until_ms:
-                    error = TOO_LATE
-                elif asked is None:
-                    readings = await self.driver.read()
-                else:
-                    readings = await self.driver.command(asked)
-        except TimeoutError:
-            error = self._why(asked, no_answer(self.device, timeout_ms))
+            if self._opening is not None:
+                await asyncio.shield(self._opening)
+            if self._scheduler.now_ms() > until_ms:
+                raise TooLateError(TOO_LATE)
+            self._end(number, await (self.driver.read() if asked is None else self.driver.command(asked)))
         except Exception as wrong:  # whatever a driver raises is an answer
-            error = self._why(asked, wrong)
-        answer(readings, error)
+            self._end(number, wrong)
+
+    def _end(self, number: int, result: Readings | Exception) -> None:
+        """Unless its time was over, or the driver has said so already."""
+        self._calls.answer(number, result)
 
     def _why(self, asked: DeviceCommand | None, wrong: Exception) -> str:
+        if isinstance(wrong, TooLateError):
+            return TOO_LATE
         if not isinstance(wrong, DeviceFailedError):
             self._unexpected("read" if asked is None else "command", wrong)
             text = f"{self.device}: its driver failed: {type(wrong).__name__}: {wrong}"
         else:
             text = str(wrong)
             self._trouble(self.device, text)
-        if isinstance(wrong, TooLateError):
-            return TOO_LATE
         certain = isinstance(wrong, DeviceFailedError) and not isinstance(wrong, NoAnswerError)
         return text if asked is None or certain else NO_ANSWER
 
