@@ -21,9 +21,10 @@ from statistics import fmean, quantiles
 
 import msgspec
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
 from comesh.cli.up import begin, wait_until_ready
 from comesh.deployment.load import load_bytes
+from comesh.queries.requests import Role
 from comesh.runtime.local_mesh import LocalMesh
 from processes.rest import usage
 from protocol_rows import Row, at_most, main_of

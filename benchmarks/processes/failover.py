@@ -8,8 +8,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from comesh.core.ids import RoutineId
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.queries.answers import Fired, NodeStatus
+from comesh.queries.answers import Fired
+from comesh.queries.requests import FireRoutine, ShowStatus
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from peers.results import Result, result
@@ -46,7 +48,7 @@ def leader_of(mesh: LocalMesh) -> str:
     for node in mesh.nodes:
         if mesh.runs(node):
             with Client(mesh.data_of(node)) as client:
-                status = client.ask(NodeStatus, "status")
+                status = client.ask(ShowStatus())
             if any(one.serves and one.group != "deployment" for one in status.groups):
                 return node
     raise RuntimeError("nobody leads")
@@ -66,7 +68,7 @@ async def trial(lease: str) -> float:
 
             def fire() -> Fired:
                 with Client(mesh.data_of(asked)) as client:
-                    return client.ask(Fired, "fire", routine="long")
+                    return client.ask(FireRoutine(routine=RoutineId("long")))
 
             await asyncio.get_running_loop().run_in_executor(None, fire)
             await acts.until(lambda: len(acts.began_ms) >= ACTS_BEFORE)

@@ -18,13 +18,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from comesh.core.effects import Committed, RunTraced
-from comesh.core.ids import DeviceId
+from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import DeviceRecord
 from comesh.experiments.measures.deployed_workload import PaperWorkload, make_workload
 from comesh.experiments.measures.group_operations import elections, quorums, transfers
 from comesh.experiments.measures.histories import Moment, recorded
 from comesh.lab.shapes import Shape
-from comesh.queries.answers import Fired
+from comesh.queries.requests import FireRoutine
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from processes.failover import leader_of
@@ -89,7 +89,7 @@ async def fire_all(mesh: LocalMesh) -> None:
 
 def _fire(mesh: LocalMesh, routine: str) -> None:
     with Client(mesh.data_of(mesh.nodes[0])) as client:
-        client.ask(Fired, "fire", routine=routine)
+        client.ask(FireRoutine(routine=RoutineId(routine)))
 
 
 def delays(directory: Path) -> Delays:

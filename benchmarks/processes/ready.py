@@ -5,8 +5,9 @@ import time
 
 from comesh.drivers.virtual.devices import Record
 from comesh.drivers.virtual.server import DevicesServer
-from comesh.queries.answers import NodeStatus
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import QueryError
+from comesh.queries.requests import ShowStatus
+from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 
 READY_S = 60.0
@@ -27,8 +28,8 @@ def devices_of(mesh: LocalMesh, record: Record | None = None) -> DevicesServer:
 def is_ready(mesh: LocalMesh, node: str) -> bool:
     try:
         with Client(mesh.data_of(node), within_s=2.0) as client:
-            return client.ask(NodeStatus, "status").ready
-    except NoAnswerError:
+            return client.ask(ShowStatus()).ready
+    except QueryError:
         return False
 
 

@@ -13,7 +13,7 @@ from comesh.experiments.measures.deployed_workload import CENTRAL, MESH, PaperWo
 from comesh.experiments.measures.real_trial import PARTS
 from comesh.experiments.measures.trial import DROPPED_S
 from comesh.lab.shapes import Shape
-from comesh.queries.answers import NodeStatus
+from comesh.queries.requests import ShowStatus
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 from processes.locks import mesh_of
@@ -31,7 +31,7 @@ def _counts(mesh: LocalMesh) -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
     for node in mesh.nodes:
         with Client(mesh.data_of(node)) as client:
-            counts[node] = client.ask(NodeStatus, "status").counters
+            counts[node] = client.ask(ShowStatus()).counters
     return counts
 
 

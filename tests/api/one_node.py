@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from comesh.api.opening import Api
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
 from comesh.core.ids import NodeId
+from comesh.queries.requests import Role
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.credentials import Authority
 from comesh.runtime.log import Log

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import httpx
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
 from comesh.cli.up import begin, wait_until_ready
 from comesh.deployment.load import load_bytes
+from comesh.queries.requests import Role
 from comesh.runtime.local_mesh import LocalMesh
 
 BOUND_S = 60.0

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from one_node import BOUND_S, OneNode, one_node, until
 
-from comesh.api import app, bodies, events, server
+from comesh.api import edge, events, server
 from comesh.api.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES
 from comesh.api.tokens import remove
 from comesh.queries.answers import News
+from comesh.queries.requests import ShowDevice
 
 FIRE = "/api/v1/routines/light/fire"
 BOUNDS = (("MAX_CONNECTIONS", b"connections as it takes"), ("MAX_OF_ONE_ADDRESS", b"from one address"))
@@ -83,7 +84,7 @@ def test_a_slow_request_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_slow_body_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_S", 0.2)
+    monkeypatch.setattr(edge, "BODY_S", 0.2)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:
@@ -144,7 +145,7 @@ def test_handshakes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_answer_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "ANSWER_S", 0.1)
+    monkeypatch.setattr(ShowDevice, "within_s", 0.1)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:
@@ -152,7 +153,7 @@ def test_an_answer_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: 
             async def never(*_: object) -> object:
                 return await asyncio.Event().wait()
 
-            monkeypatch.setattr(node.assembly.inquiries.entities, "find", never)
+            monkeypatch.setattr(node.assembly.table.mesh, "ask_leader", never)
             status, answer = await node.get("/api/v1/devices/lamp")
             assert (status, "no answer within" in answer["error"]) == (504, True)
 
@@ -180,22 +181,22 @@ def test_events_come_as_they_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             await node.say(node.request("POST", FIRE, b'{"request": "now"}'))
             await asyncio.wait_for(reader.readuntil(b"event: news"), BOUND_S)
             await asyncio.wait_for(reader.readuntil(b'"what":"finished"'), BOUND_S)
-            assert len(node.assembly.questions.on_news) == 1
+            assert len(node.assembly.peers.on_news) == 1
             writer.close()
-            await until(lambda: not node.assembly.questions.on_news)  # nobody follows any more
+            await until(lambda: not node.assembly.peers.on_news)  # nobody follows any more
 
     asyncio.run(scene())
 
 
 def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "RENEW_S", 0.1)
+    monkeypatch.setattr(events, "TOKEN_S", 0.1)
 
     async def scene() -> None:
         async with one_node(tmp_path) as node:
             reader, writer = await followed(node)
             remove(tmp_path / "keys", "does")
             await asyncio.wait_for(_all(reader), BOUND_S)
-            await until(lambda: not node.assembly.questions.on_news)
+            await until(lambda: not node.assembly.peers.on_news)
             writer.close()
 
     asyncio.run(scene())
@@ -210,7 +211,7 @@ def test_followers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             status, answer = await node.get("/api/v1/events")
             assert (status, "ask another node" in answer["error"]) == (503, True)
             held[0][1].close()
-            await until(lambda: node.assembly.questions.on_news)
+            await until(lambda: node.assembly.peers.on_news)
             for _, writer in held:
                 writer.close()
 
@@ -224,7 +225,7 @@ def test_a_client_that_does_not_read_loses_events_and_is_told(tmp_path: Path) ->
             news = News(0.0, node.assembly.node.id, "run", "x", "y" * 1000)
             for _ in range(200):
                 for _ in range(100):
-                    for watcher in node.assembly.view.watchers:
+                    for watcher in node.assembly.history.watchers:
                         watcher(news)
                 await asyncio.sleep(0)
             assert await still_answers(node)  # nobody else is held up
@@ -246,9 +247,9 @@ def test_a_client_that_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytes
             news = News(0.0, node.assembly.node.id, "run", "x", "y" * 1000)
 
             def flooded() -> bool:
-                for watcher in node.assembly.view.watchers:
+                for watcher in node.assembly.history.watchers:
                     watcher(news)
-                return not node.assembly.questions.on_news
+                return not node.assembly.peers.on_news
 
             await until(lambda: any(flooded() for _ in range(1000)))
             writer.close()
@@ -263,7 +264,7 @@ async def _small_reader(node: OneNode) -> tuple[asyncio.StreamReader, asyncio.St
     one.connect(("127.0.0.1", node.port))
     reader, writer = await asyncio.open_connection(sock=one, limit=1024)
     writer.write(node.request("GET", "/api/v1/events"))
-    await until(lambda: node.assembly.questions.on_news)
+    await until(lambda: node.assembly.peers.on_news)
     return reader, writer
 
 

@@ -10,8 +10,10 @@ import pytest
 from one_node import one_node
 from real_mesh import Asked, wait_for
 
-from comesh.queries.answers import Done
-from comesh.runtime.operations import IN_USE
+from comesh.core.ids import DeviceId, RoutineId
+from comesh.queries.answers import ConflictError, Done, RefusedError
+from comesh.queries.mesh import Asker
+from comesh.queries.requests import PauseRoutine, Role, UnlockDevice
 
 ORDERS = (
     ("/api/v1/pause", {}),
@@ -48,7 +50,7 @@ def test_a_routine_is_paused_at_one_node_and_resumed_at_another(asked: Asked) ->
     seen = other.get("/api/v1/routines/dark").json()["state"]
     assert seen["paused_by"] == "does (token)"
     refused = other.post("/api/v1/routines/dark/fire", json={})
-    assert refused.status_code == 503
+    assert refused.status_code == 409
     assert "paused by does" in refused.json()["error"]
     order(other, "routines/dark/resume")
     assert one.get("/api/v1/routines/dark").json()["state"]["paused_by"] is None
@@ -62,7 +64,7 @@ def test_everything_is_stopped_with_one_order(asked: Asked) -> None:
     assert done["groups"] == len(groups) - 1, "all but the one of the deployment, which has no routines"
     routines = client.get("/api/v1/routines").json()["routines"]
     assert {one["state"]["paused_by"] for one in routines} == {"does (token)"}
-    assert client.post("/api/v1/routines/light/fire", json={}).status_code == 503
+    assert client.post("/api/v1/routines/light/fire", json={}).status_code == 409
     order(asked.client("n1"), "resume")
     assert client.post("/api/v1/routines/light/fire", json={}).status_code == 200
 
@@ -156,21 +158,34 @@ def test_the_log_of_what_is_refused_stays_empty(asked: Asked) -> None:
 
 
 def test_orders_with_one_request_id_do_not_take_each_others_answers(tmp_path: Path) -> None:
-    async def both() -> None:
+    async def story() -> None:
         async with one_node(tmp_path) as node:
-            orders = node.assembly.inquiries.operations
-            pause = {"ask": "pause", "routine": "light", "request": "mine"}
-            unlock = {"ask": "unlock", "device": "lamp", "request": "mine"}
-            said = await asyncio.gather(orders.answer(pause), orders.answer(unlock), orders.answer(pause))
-            assert [one.why_not for one in said if isinstance(one, Done)] == ["", IN_USE, ""]
-            later = await orders.answer({**unlock, "request": "another"})
-            assert isinstance(later, Done)
-            assert later.why_not == "nobody holds lamp"
-            long = await orders.answer({**pause, "request": "x" * 1000})
-            assert isinstance(long, Done)
-            assert long.why_not == "a request id has 256 characters at most"
+            desk, ann = node.assembly.table, Asker(by="ann (token)", role=Role.OPERATOR)
+            pause = PauseRoutine(routine=RoutineId("light"), request="mine")
+            unlock = UnlockDevice(device=DeviceId("lamp"), request="mine")
+            said = await asyncio.gather(
+                *(desk.answer(one, ann) for one in (pause, unlock, pause)), return_exceptions=True
+            )
+            assert said[0] == said[2] == Done(request="mine")
+            assert isinstance(said[1], ConflictError)
+            with pytest.raises(RefusedError, match="nobody holds lamp"):
+                await desk.answer(UnlockDevice(device=DeviceId("lamp"), request="another"), ann)
 
-    asyncio.run(both())
+    asyncio.run(story())
+
+
+def test_an_order_with_an_id_that_is_in_use_is_a_conflict(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_node(tmp_path) as node:
+            pause = node.request("POST", "/api/v1/routines/light/pause", b'{"request": "mine"}')
+            unlock = node.request("POST", "/api/v1/devices/lamp/unlock", b'{"request": "mine"}')
+            said = await asyncio.gather(node.say(pause), node.say(unlock))
+            assert sorted(answer.split()[1] for answer in said) == [b"200", b"409"]
+            (refused,) = (answer for answer in said if b" 409 " in answer[:20])
+            error = json.loads(refused.partition(b"\r\n\r\n")[2])
+            assert (error["kind"], error["request"]) == ("conflict", "mine")
+
+    asyncio.run(story())
 
 
 def test_only_the_lock_of_the_run_that_is_meant_is_broken(asked: Asked) -> None:

@@ -9,8 +9,9 @@ import pytest
 from one_node import one_node, until
 from typer.testing import CliRunner
 
-from comesh.api.tokens import DAY_MS, FILE, MAX_TOKENS, KnownTokens, Role, TokensError, create, match, read
+from comesh.api.tokens import DAY_MS, FILE, MAX_TOKENS, KnownTokens, TokensError, create, match, read
 from comesh.cli.main import app
+from comesh.queries.requests import Role
 
 runner = CliRunner()
 

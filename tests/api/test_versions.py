@@ -9,7 +9,7 @@ import pytest
 from one_node import ALONE, one_node
 from real_mesh import MESH, Asked, asked_mesh, wait_for
 
-from comesh.runtime.applying import MAX_READ
+from comesh.queries.changes import MAX_READ
 from comesh.runtime.documents import Chain
 
 MORE = MESH.replace("routines:\n", "routines:\n  extra: {do: [{device: d4, command: set, argument: true}]}\n")

@@ -9,7 +9,8 @@ from shutil import copytree
 import pytest
 from real_processes import Running, comesh, free_ports, wait_for
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
+from comesh.queries.requests import Role
 from comesh.runtime.credentials import Authority
 from comesh.runtime.keyring import revoke
 

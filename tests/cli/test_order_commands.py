@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from real_processes import Ended, comesh, wait_for
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
 from comesh.cli.up import begin, wait_until_ready
 from comesh.deployment.load import load_bytes
+from comesh.queries.requests import Role
 from comesh.runtime.local_mesh import LocalMesh
 
 MESH = """

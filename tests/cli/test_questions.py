@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from real_processes import Ended, Running, comesh, free_ports, wait_for
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
+from comesh.queries.requests import Role
 
 HOUSE = """
 name: House
@@ -179,7 +180,7 @@ def test_a_virtual_sensor_and_a_button_trigger_routines(house: House) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        ("set doo open=true", 1, "there is no device 'doo'; did you mean 'door'?"),
+        ("set doo open=true", 1, "there is no device 'doo' here; did you mean 'door'?"),
         ("set door opn=true", 1, "door has no reading 'opn'; did you mean 'open'?"),
         ("set door open=maybe", 1, "door.open is true or false, not 'maybe'"),
         ("set door warmth=70", 1, "door.warmth is a number from 0 to 50, not '70'"),

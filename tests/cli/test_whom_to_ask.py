@@ -9,8 +9,7 @@ import pytest
 from real_processes import comesh
 
 from comesh.cli.asking import connect
-from comesh.runtime.client import AnyClient, Client
-from comesh.runtime.control import SOCKET
+from comesh.runtime.client import SOCKET, AnyClient, Client
 
 
 class Here:

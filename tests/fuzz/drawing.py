@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import inspect
 
+from comesh.queries.node_reads import AnyRead
+
 WORDS = ("n1", "n2", "lamp", "door", "c1", "night", "on", "set", "")
 MAX_ITEMS = 3
 DEEPEST = 6
@@ -37,6 +39,8 @@ def draw(of: inspect.Type, chance: random.Random, depth: int = 0) -> Any:
                 draw(of.key_type, chance, depth + 1): draw(of.value_type, chance, depth + 1)
                 for _ in range(_count(chance, depth))
             }
+        case inspect.RawType():
+            return draw(kind_of(AnyRead), chance, depth + 1)
         case inspect.EnumType():
             return chance.choice([one.value for one in of.cls])
         case _:

@@ -6,7 +6,7 @@ refused and how), and raises whatever should never have been raised. `GARBLED` h
 
 import random
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from drawing import draw, kind_of
@@ -19,7 +19,8 @@ from mutating import any_bytes, changed_bytes, changed_tree
 from comesh.core.ids import NodeId
 from comesh.core.messages import WIRE_VERSION, Datagram, WireError, decode, encode
 from comesh.drivers.virtual import wire
-from comesh.runtime import questions
+from comesh.queries import peers
+from comesh.queries.node_reads import answered
 from comesh.runtime.devices import frames as device_frames
 from comesh.runtime.transport import frames, packets
 from comesh.runtime.transport.fragments import MAX_INCOMING, MAX_INCOMING_BYTES, Incoming, Memory, Outgoing
@@ -94,13 +95,17 @@ def take_device_packets(data: bytes) -> str:
     return TAKEN if told else "refused"
 
 
-def take_question(data: bytes) -> str:
+class _AnyNode:
+    """A node that has nothing to say, whatever it is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: ()
+
+
+def take_read(data: bytes) -> str:
     sent: list[bytes] = []
-    asked = questions.Questions(
-        send=lambda _, frame: sent.append(frame),
-        answer=lambda ask, about: (ask + about).encode(errors="replace"),
-        now_ms=lambda: 0.0,
-    )
+    answers = peers.Answers(lambda read: answered(read, cast(Any, _AnyNode())), lambda: 0.0, "1")
+    asked = peers.Peers(lambda _, frame: sent.append(frame), answers, lambda: 0.0)
     asked.on_news.append(lambda news: sent.append(msgspec.json.encode(news)))
     taken = asked.on_frame(NodeId("n1"), data)
     assert len(sent) <= 1
@@ -213,7 +218,7 @@ GARBLED: Final[dict[str, Target]] = {
     "packets": Target(make_packet, take_packet, 4_000),
     "frames": Target(make_frames, take_frames, 2_000),
     "session": Target(make_session, take_session, 2_000),
-    "questions": Target(garbled(bytes([questions.FIRST_BYTE]), questions.Frame), take_question, 3_000),
+    "reads": Target(garbled(bytes([peers.FIRST_BYTE]), peers.Frame), take_read, 3_000),
     "device-frames": Target(
         garbled(bytes([device_frames.FIRST_BYTE]), device_frames.Frame), take_device_frame, 3_000
     ),

@@ -10,7 +10,7 @@ from targets import GARBLED
 
 from comesh.core.effects import Refused
 from comesh.core.ids import NodeId
-from comesh.runtime.view import MAX_REASONS, OTHER_REASONS, View
+from comesh.runtime.history import MAX_REASONS, OTHER_REASONS, History
 
 SEED = 1
 KEPT = sorted(path for path in CORPUS.rglob("*") if path.is_file())
@@ -42,7 +42,7 @@ def test_a_case_is_a_function_of_its_number() -> None:
 
 
 def test_reasons_that_peers_make_up_are_bounded() -> None:
-    view = View(mesh().nodes["n1"], lambda: 0.0)
+    view = History(mesh().nodes["n1"], lambda: 0.0)
     for version in range(3 * MAX_REASONS):
         view.on_observation(Refused(NodeId("n5"), f"deployment version {version}: it cannot be read"))
     assert len(view.refused) == MAX_REASONS + 1

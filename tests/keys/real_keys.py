@@ -9,10 +9,12 @@ from typing import Any
 
 from real_processes import comesh
 
-from comesh.api.tokens import Role, create
+from comesh.api.tokens import create
+from comesh.core.ids import RoutineId
 from comesh.deployment.load import load_bytes
-from comesh.queries.answers import Fired, Mesh, NodeStatus
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import MeshStatus, NodeStatus, QueryError
+from comesh.queries.requests import FireRoutine, Role, ShowMesh, ShowStatus
+from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 
 BOUND_S = 90.0
@@ -62,13 +64,13 @@ class Keyed(LocalMesh):
         self.start(node, **{"keys": self.machine(node), **more})
 
     def status(self, node: str) -> NodeStatus | None:
-        with suppress(NoAnswerError), Client(self.data_of(node), within_s=10.0) as client:
-            return client.ask(NodeStatus, "status")
+        with suppress(QueryError), Client(self.data_of(node), within_s=10.0) as client:
+            return client.ask(ShowStatus())
         return None
 
-    def mesh_status(self, node: str) -> Mesh:
+    def mesh_status(self, node: str) -> MeshStatus:
         with Client(self.data_of(node), within_s=20.0) as client:
-            return client.ask(Mesh, "mesh")
+            return client.ask(ShowMesh())
 
     def said(self, node: str) -> str:
         return self._log(node).read_text(errors="replace")
@@ -77,8 +79,8 @@ class Keyed(LocalMesh):
         """The mesh serves: a routine can be fired."""
 
         def fired() -> bool:
-            with suppress(NoAnswerError), Client(self.data_of(node), within_s=40.0) as client:
-                return client.ask(Fired, "fire", routine="light").run is not None
+            with suppress(QueryError), Client(self.data_of(node), within_s=40.0) as client:
+                return bool(client.ask(FireRoutine(routine=RoutineId("light"))).run)
             return False
 
         wait_for(fired, f"{node} has a routine fired")

@@ -3,25 +3,52 @@
 import asyncio
 import os
 import pwd
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from comesh.runtime.client import Client, NoAnswerError
-from comesh.runtime.control import LONGEST_PATH, MAX_LINE_BYTES, POINTER, Control, socket_of
+from comesh.core.ids import NodeId
+from comesh.queries.answers import Lost, News, UnknownNameError
+from comesh.queries.mesh import Asker
+from comesh.queries.requests import ListNodes, Query, Role
+from comesh.runtime.client import POINTER, Client, NoAnswerError, socket_of
+from comesh.runtime.control import LONGEST_PATH, MAX_LINE_BYTES, Control
 
 
-async def answer(asked: dict[str, Any]) -> object:
-    assert asked.pop("by") == f"{pwd.getpwuid(os.getuid()).pw_name}@here", "who asks is what the system says"
-    return {"heard": asked}
+class Desk:
+    """A table that says what it was asked, and by whom."""
+
+    async def answer(self, query: Query[Any], asker: Asker) -> object:
+        assert asker.by == f"{pwd.getpwuid(os.getuid()).pw_name}@here", "who asks is what the system says"
+        assert asker.role is Role.OPERATOR
+        if isinstance(query, ListNodes):
+            raise UnknownNameError("there is no such thing", did_you_mean="that")
+        return {"heard": query}
 
 
-async def stream(asked: dict[str, Any]) -> AsyncIterator[object]:
-    for number in range(2):
-        yield {"news": number}
+class Told:
+    """News of which there are always two more."""
+
+    async def take(self) -> list[object]:
+        await asyncio.sleep(0.01)
+        return [News(1.0, NodeId("n1"), "run", "a", "fired"), Lost(lost=2)]
+
+
+class NewsDesk:
+    followers = 0
+
+    def follow(self) -> Told:
+        self.followers += 1
+        return Told()
+
+    def leave(self, _: Told) -> None:
+        self.followers -= 1
+
+
+def control_of(directory: Path) -> Control:
+    return Control(directory, cast("Any", Desk()), cast("Any", NewsDesk()), where="here")
 
 
 def deep(tmp_path: Path) -> Path:
@@ -30,7 +57,7 @@ def deep(tmp_path: Path) -> Path:
     return directory
 
 
-async def said_to(directory: Path, line: bytes, lines: int = 1) -> list[object]:
+async def said_to(directory: Path, line: bytes, lines: int = 1) -> list[Any]:
     path = socket_of(directory)
     assert path is not None
     reader, writer = await asyncio.open_unix_connection(str(path))
@@ -44,15 +71,21 @@ async def said_to(directory: Path, line: bytes, lines: int = 1) -> list[object]:
 
 def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:
     async def scene() -> None:
-        control = Control(tmp_path, answer, stream, where="here")
+        control = control_of(tmp_path)
         await control.open()
         try:
             assert await said_to(tmp_path, b'{"ask": "status"}\n') == [{"heard": {"ask": "status"}}]
-            assert await said_to(tmp_path, b'{"ask": "watch"}\n', 2) == [{"news": 0}, {"news": 1}]
-            for nonsense in (b"nonsense\n", b"[1]\n", b"\xff\n", b"[" * 5000 + b"\n"):
-                [told] = await said_to(tmp_path, nonsense)
-                assert isinstance(told, dict)
-                assert told["error"].startswith("a question is one JSON object per line")
+            told = await said_to(tmp_path, b'{"ask": "watch"}\n', 2)
+            assert [one["event"] for one in told] == ["news", "lost"]
+            [error] = await said_to(tmp_path, b'{"ask": "nodes"}\n')
+            assert error == {
+                "error": "there is no such thing",
+                "kind": "unknown_name",
+                "did_you_mean": "that",
+            }
+            for nonsense in (b"nonsense\n", b"[1]\n", b"\xff\n", b"[" * 5000 + b"\n", b'{"ask": "x"}\n'):
+                [error] = await said_to(tmp_path, nonsense)
+                assert error["kind"] == "malformed"
             with pytest.raises(msgspec.DecodeError):  # it is cut off
                 await said_to(tmp_path, b"x" * (MAX_LINE_BYTES + 10) + b"\n")
             assert (tmp_path / "control.sock").stat().st_mode & 0o077 == 0
@@ -67,10 +100,10 @@ def test_a_socket_whose_path_is_too_long_is_elsewhere(tmp_path: Path) -> None:
     directory = deep(tmp_path)
 
     async def scene() -> tuple[Path, Path]:
-        killed = Control(directory, answer, stream, where="here")
+        killed = control_of(directory)
         await killed.open()
         former = Path((directory / POINTER).read_text())
-        control = Control(directory, answer, stream, where="here")
+        control = control_of(directory)
         await control.open()
         try:
             assert await said_to(directory, b'{"ask": "status"}\n') == [{"heard": {"ask": "status"}}]
@@ -89,7 +122,7 @@ def test_a_socket_whose_path_is_too_long_is_elsewhere(tmp_path: Path) -> None:
 
 def test_a_socket_that_nobody_listens_to_is_told(tmp_path: Path) -> None:
     async def scene() -> None:
-        control = Control(tmp_path, answer, stream, where="here")
+        control = control_of(tmp_path)
         await control.open()
         path = socket_of(tmp_path)
         assert path is not None

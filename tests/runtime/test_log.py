@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from comesh.queries.answers import NodeStatus
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import QueryError
+from comesh.queries.requests import ShowStatus
+from comesh.runtime.client import Client
 from comesh.runtime.credentials import Authority
 from comesh.runtime.log import MAX_WAITING_BYTES, Log, LogFormat
 
@@ -143,6 +144,6 @@ def test_a_node_whose_log_nobody_reads_answers_and_ends(pipe: tuple[int, int], t
 def is_ready(data: Path) -> bool:
     try:
         with Client(data, within_s=1.0) as client:
-            return client.ask(NodeStatus, "status").ready
-    except NoAnswerError:
+            return client.ask(ShowStatus()).ready
+    except QueryError:
         return False

@@ -3,8 +3,8 @@
 Part of the extra `comesh[web]`; a node without it, or with `--api off`, imports nothing of this package.
 
 - `opening`: may it open, and how; `server`: connections and their bounds; `limits`: all bounds
-- `endpoints`: what can be asked, in one table; `app`: tokens, times and errors around each of them
-- `reading`, `firing`, `events`, `metrics`: what answers; `answers`: in which shape; `openapi`: all of it, for
-  machines
+- `edge`: each request of `comesh.queries.requests` as an endpoint: its path, its query, its body
+- `app`: tokens, times and errors around each endpoint; `openapi`: all of them, for machines
+- `events`, `metrics`, `invitations`: what the table of requests does not have
 - `tokens`: who may ask
 """

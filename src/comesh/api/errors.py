@@ -1,38 +1,42 @@
-"""What is answered when something cannot be: a status, and in plain words what happened and what to do."""
+"""Errors over HTTP: each class of `QueryError` has its status; here are those that only HTTP has."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
-from comesh.api.answers import Error
-from comesh.runtime.reading import UnknownError
+from comesh.queries.answers import QueryError
 
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-JSON = "application/json"
-MEANT = "did you mean '"
-"""How a hint begins that is one name."""
-
-
-class RefusedError(Exception):
-    def __init__(
-        self,
-        status: int,
-        error: str,
-        *,
-        hint: str = "",
-        headers: Mapping[str, str] | None = None,
-        problems: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(error)
-        self.status = status
-        self.error = Error(error=error, did_you_mean=hint, problems=problems)
-        self.headers = dict(headers or {})
+HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+JSON: Final = "application/json"
+_BY_STATUS: Final[Mapping[int, Mapping[str, str]]] = {
+    401: {"www-authenticate": 'Bearer realm="comesh"'},
+    408: {"connection": "close"},
+    413: {"connection": "close"},
+    431: {"connection": "close"},
+    503: {"retry-after": "1"},
+}
 
 
-def unknown_here(wrong: UnknownError) -> RefusedError:
-    meant = wrong.hint.removeprefix(MEANT)
-    return RefusedError(404, str(wrong), hint="" if meant == wrong.hint else meant.rstrip("'?"))
+class NoSuchPathError(QueryError):
+    kind, status = "no_such_path", 404
+
+
+class NoSuchMethodError(QueryError):
+    kind, status = "no_such_method", 405
+
+
+class SlowBodyError(QueryError):
+    kind, status = "slow_body", 408
+
+
+class TooLongError(QueryError):
+    kind, status = "too_long", 413
+
+
+class HeadersTooLongError(QueryError):
+    kind, status = "headers_too_long", 431
 
 
 def as_json(answer: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -41,5 +45,5 @@ def as_json(answer: object, status: int = 200, headers: Mapping[str, str] | None
     )
 
 
-def as_error(refused: RefusedError) -> Response:
-    return as_json(refused.error, refused.status, refused.headers)
+def as_error(wrong: QueryError, headers: Mapping[str, str] | None = None) -> Response:
+    return as_json(wrong.as_error(), wrong.status, {**_BY_STATUS.get(wrong.status, {}), **(headers or {})})

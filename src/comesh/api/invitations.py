@@ -13,11 +13,11 @@ from typing import Annotated, Final
 import msgspec
 from starlette.requests import Request
 
-from comesh.api.bodies import read_as
-from comesh.api.endpoints import BASE, Endpoint
-from comesh.api.errors import RefusedError
-from comesh.api.tokens import Role
+from comesh.api.edge import Endpoint, read_as
 from comesh.core.ids import NodeId
+from comesh.queries.answers import ForbiddenError, RefusedError, UnavailableError
+from comesh.queries.mesh import unknown
+from comesh.queries.requests import BASE, Role
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.credentials import CredentialsError, make_directory, write_file
 from comesh.runtime.invitation import MAX_SEALED_BYTES, verifier_of
@@ -114,7 +114,7 @@ class Invitations:
     async def make(self, request: Request) -> InvitationMade:
         wish = await read_as(request, InvitationWish, MAX_INVITATION_BYTES)
         if wish.node not in self._assembly.deployment.nodes:
-            raise RefusedError(404, f"there is no node '{wish.node}' in the document that this node goes by")
+            raise unknown("node", wish.node, self._assembly.deployment.nodes)
         ends_ms = self._now_ms() + wish.hours * HOUR_MS
         waiting = Waiting(node=NodeId(wish.node), verifier=wish.verifier, ends_ms=ends_ms)
         async with self._one_at_a_time:
@@ -129,7 +129,7 @@ class Invitations:
             taken = await asyncio.to_thread(self._take, name, wish.proof)
         if taken is None:
             self._assembly.host.counters["invitations refused"] += 1
-            raise RefusedError(403, REFUSED)
+            raise ForbiddenError(REFUSED)
         self._assembly.host.counters["invitations taken"] += 1
         where = "" if request.client is None else f" by {request.client.host}"
         self._assembly.log.say(f"the invitation of {taken.node} was taken{where}")
@@ -143,10 +143,9 @@ class Invitations:
     def _put(self, name: str, waiting: Waiting, sealed: str) -> None:
         known = self._waiting()
         if name in known:
-            raise RefusedError(409, "there is an invitation with this id already; draw another one")
+            raise RefusedError("there is an invitation with this id already; draw another one")
         if len(known) >= MAX_INVITATIONS:
             raise RefusedError(
-                409,
                 f"{MAX_INVITATIONS} invitations wait here; let some be taken or end, or ask another node",
             )
         try:
@@ -154,7 +153,7 @@ class Invitations:
             content = msgspec.json.encode(waiting) + b"\n" + sealed.encode()
             write_file(self._directory / name, content, 0o600)
         except CredentialsError as wrong:
-            raise RefusedError(503, f"{wrong}; ask another node") from None
+            raise UnavailableError(f"{wrong}; ask another node") from None
         known[name] = waiting
 
     def _take(self, name: str, proof: str) -> InvitationTaken | None:
@@ -174,7 +173,7 @@ class Invitations:
         try:
             sealed = (self._directory / name).read_bytes().partition(b"\n")[2].decode()
         except (OSError, UnicodeError) as wrong:
-            raise RefusedError(503, f"the invitation cannot be read ({wrong}); make a new one") from None
+            raise UnavailableError(f"the invitation cannot be read ({wrong}); make a new one") from None
         self._remove(name)
         return InvitationTaken(node=waiting.node, sealed=sealed)
 

@@ -1,4 +1,4 @@
-"""Every bound of the HTTP interface."""
+"""Every bound of the HTTP interface. Those of single requests stand with them: `comesh.queries.requests`."""
 
 from typing import Final
 
@@ -13,15 +13,6 @@ MAX_HANDSHAKES: Final = 128
 """Of TLS, under way at once; who comes later is cut off."""
 MAX_EVENT_CLIENTS: Final = 16
 """Of the connections: those that follow events."""
-MAX_EVENTS_WAITING: Final = 1000
-"""For one client that does not read as fast as they come; the oldest are dropped, and it is told how many."""
-MAX_FIRINGS: Final = 64
-"""That wait for their answer at once."""
-MAX_RUNS: Final = 500
-"""In one list."""
-USUAL_RUNS: Final = 50
-MAX_REQUEST_ID: Final = 128
-"""Characters of the id that makes a firing happen once."""
 MAX_COUNTERS: Final = 200
 """Of a node's own counters in the metrics; the rest is one sum."""
 
@@ -30,7 +21,7 @@ BODY_S: Final = 10.0
 REQUEST_S: Final = 15.0
 """In which a whole request must have come; then its connection is cut."""
 ANSWER_S: Final = 10.0
-"""In which an answer must be there; firing has a time of its own."""
+"""In which an answer must be there that is none of the table of requests."""
 KEEP_ALIVE_S: Final = 30
 """How long a connection may wait for its next request."""
 STALLED_S: Final = 30.0

@@ -52,7 +52,7 @@ class Metrics:
         self._times.setdefault(endpoint, Times()).add(took_s)
 
     def text(self) -> str:
-        status = self._assembly.inquiries.status()
+        status = self._assembly.view.status()
         lines: list[str] = []
         for name, kind, what, samples in (*self._of_node(status), *self._of_api()):
             lines += [f"# HELP {name} {what}", f"# TYPE {name} {kind}"]

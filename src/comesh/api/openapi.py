@@ -8,10 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from comesh import __version__
-from comesh.api.answers import Error
-from comesh.api.endpoints import Endpoint
+from comesh.api.edge import Endpoint
 from comesh.api.errors import JSON
-from comesh.queries.answers import News
+from comesh.queries.answers import Error, Lost, News
 
 EVERY: Final = (405, 431, 500, 504)
 """Errors that every endpoint may answer."""
@@ -22,7 +21,7 @@ _REF: Final = "#/components/schemas/{name}"
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     types = [one for endpoint in endpoints for one in (endpoint.answer, endpoint.body) if one is not None]
-    _, schemas = msgspec.json.schema_components([*types, Error, News], ref_template=_REF)
+    _, schemas = msgspec.json.schema_components([*types, Error, News, Lost], ref_template=_REF)
     paths: dict[str, Any] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -60,8 +59,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             for name in _PARAMETER.findall(endpoint.path)
         ]
         + [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in endpoint.query.items()
+            {"name": one.name, "in": "query", "required": one.required, "schema": _parameter(one)}
+            for one in (() if endpoint.query is None else msgspec.structs.fields(endpoint.query))
         ],
         "responses": dict(sorted(responses.items())),
     }
@@ -72,3 +71,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 def _json(kind: Any) -> dict[str, Any]:
     return {JSON: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+
+
+def _parameter(field: msgspec.structs.FieldInfo) -> dict[str, Any]:
+    schema = msgspec.json.schema(field.type)
+    return schema if field.required else {**schema, "default": field.default}

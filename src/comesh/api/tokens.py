@@ -14,11 +14,12 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from comesh.queries.requests import Role
 
 FILE: Final = "tokens.json"
 MAX_TOKENS: Final = 256
@@ -28,16 +29,6 @@ DAY_MS: Final = 86_400_000.0
 _PREFIX: Final = "comesh_"
 _PERSON: Final = b"comesh api token"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
-class Role(StrEnum):
-    VIEWER = "viewer"
-    """May look at everything."""
-    OPERATOR = "operator"
-    """May also have routines run, give orders, apply versions and keep invitations."""
-
-    def may(self, needed: "Role") -> bool:
-        return self is Role.OPERATOR or needed is Role.VIEWER
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):

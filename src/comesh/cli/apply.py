@@ -14,11 +14,10 @@ from comesh.cli.terminal import Exit, confirm, fail, out, plain, print_json
 from comesh.core.ids import GroupId
 from comesh.deployment.change import Change
 from comesh.deployment.virtual import all_virtual
-from comesh.queries.answers import ApplyDone, Preview, Reaching, VersionText
+from comesh.queries.answers import QueryError
+from comesh.queries.requests import ApplyDocument, PreviewDocument, ReachVersion, ShowVersion
 from comesh.runtime.client import AnyClient
 
-ANSWER_S: Final = 60.0
-"""Longer than a node waits for the group that decides."""
 USUAL_WITHIN_S: Final = 300.0
 
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="The new document.", show_default=False)]
@@ -90,8 +89,7 @@ def apply(
     if json and not (yes or dry_run):
         fail("--json needs --yes or --dry-run: nobody is asked")
     what, text = _text(client, document, to, virtual=virtual)
-    client.wait(ANSWER_S)
-    preview = client.ask(Preview, "preview", text=text)
+    preview = client.ask(PreviewDocument(text=text))
     end_with_problems(preview.problems)
     report = Report(base=preview.base, changes=preview.changes, means=preview.means)
     if not json:
@@ -111,7 +109,7 @@ def apply(
     if not json:
         out.print(f"applied as version {version}")
     if now:
-        client.ask(Reaching, "reach", version=version)
+        client.ask(ReachVersion(version=version))
     reached = follow(client, version, within_s=within, quiet=json) if wait else {}
     took_s = time.monotonic() - began
     code = Exit.OK if all(reached.values()) else Exit.NO
@@ -128,7 +126,7 @@ def _text(client: AnyClient, document: Path | None, to: int | None, *, virtual: 
     if (document is None) == (to is None):
         fail("name one document: a FILE, or --to VERSION")
     if to is not None:
-        return f"version {to}", client.ask(VersionText, "version", version=to).text
+        return f"version {to}", client.ask(ShowVersion(version=to)).text
     assert document is not None
     read_deployment(document)
     text = read_text(document)
@@ -137,7 +135,7 @@ def _text(client: AnyClient, document: Path | None, to: int | None, *, virtual: 
 
 def _nothing_to_do(client: AnyClient, report: Report, what: str, *, now: bool, json: bool) -> None:
     if now:
-        client.ask(Reaching, "reach", version=report.base)
+        client.ask(ReachVersion(version=report.base))
     if json:
         print_json(report)
     else:
@@ -147,8 +145,8 @@ def _nothing_to_do(client: AnyClient, report: Report, what: str, *, now: bool, j
 
 def apply_text(client: AnyClient, base: int, text: str, *, why: str) -> int:
     """The version that it became; ends the command where it is not applied."""
-    done = client.ask(ApplyDone, "apply", base=base, text=text, why=why)
-    end_with_problems(done.problems)
-    if done.version is None:
-        fail(f"nothing is applied: {done.why_not}", Exit.NO)
-    return done.version
+    try:
+        return client.ask(ApplyDocument(base=base, text=text, why=why)).version
+    except QueryError as wrong:
+        end_with_problems(wrong.problems)
+        fail(f"nothing is applied: {wrong}", Exit(wrong.exit_code))

@@ -11,15 +11,16 @@ import inspect
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, overload
+from typing import Annotated, Any, Final, NoReturn, overload
 
 import typer
 
 from comesh.cli.completion import complete_nodes
 from comesh.cli.nodes_here import WHICH_NODE, DataDirectory, clients_here, name_of, places
-from comesh.cli.terminal import Exit, fail
-from comesh.runtime.client import AnyClient, NoAnswerError, SaidNoError
-from comesh.runtime.control import socket_of
+from comesh.cli.terminal import Exit, err, fail, plain, print_json
+from comesh.deployment.problems import did_you_mean
+from comesh.queries.answers import QueryError
+from comesh.runtime.client import AnyClient, socket_of
 from comesh.runtime.options import DEFAULT_API, is_loopback, parse_address
 
 USUAL_FILE: Final = Path("deployment.yaml")
@@ -106,16 +107,23 @@ def _asking(command: Command, otherwise: Otherwise | None, but: str | None) -> C
             last = None if but is None else given[but]
             with _connected(where, otherwise, last) as client:
                 command(client, **given)
-        except SaidNoError as no:
-            fail(str(no), Exit.NO)
-        except NoAnswerError as wrong:
-            fail(str(wrong))
+        except QueryError as wrong:
+            tell_error(wrong, json=bool(given.get("json")))
 
     parameters = [*own, *options]
     asks.__name__, asks.__doc__ = command.__name__, command.__doc__
     asks.__annotations__ = {one.name: one.annotation for one in parameters}
     asks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect, and so by typer
     return asks
+
+
+def tell_error(wrong: QueryError, *, json: bool = False) -> NoReturn:
+    """Say why a request has no answer, and end the command."""
+    if json:
+        print_json(wrong.as_error())
+    for problem in wrong.problems:
+        err.print(plain(problem))
+    fail(str(wrong), Exit(wrong.exit_code))
 
 
 def _connected(where: dict[str, Any], otherwise: Otherwise | None, last: str | None) -> AnyClient:
@@ -151,7 +159,7 @@ def connect(
         file = one_document()
     if file is None:
         known = sorted(name_of(place) for place in places(data) if socket_of(place) is not None)
-        among = f"; those here are {', '.join(known)}" if known else ""
+        among = f"; {did_you_mean(node, known)}" if known else ""
         fail(
             f"no node {node!r} runs here{among}. Elsewhere: --node HOST:PORT, or --file FILE with its address"
         )

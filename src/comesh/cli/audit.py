@@ -3,13 +3,15 @@
 import time
 from typing import Annotated
 
+import msgspec
 import typer
 
 from comesh.cli.asking import asking
 from comesh.cli.ordering import Json
 from comesh.cli.tables import names_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.queries.answers import Audit, AuditSeen
+from comesh.queries.answers import AuditSeen
+from comesh.queries.requests import MAX_LISTED, ListAudit
 from comesh.runtime.client import AnyClient
 
 
@@ -23,7 +25,9 @@ def audit(
     about: Annotated[
         str, typer.Option("--about", metavar="TEXT", help="Only entries that contain this.")
     ] = "",
-    last: Annotated[int, typer.Option("--last", min=1, max=500, help="Maximum number of entries.")] = 20,
+    last: Annotated[
+        int, typer.Option("--last", min=1, max=MAX_LISTED, help="Maximum number of entries.")
+    ] = 20,
     json: Json = False,
 ) -> None:
     """List who fired, paused, commanded or changed what.
@@ -31,10 +35,10 @@ def audit(
     The newest come first; each group keeps its latest 64 entries. Exit code 0: the logs of all groups were
     read; 1: some could not be.
     """
-    log = client.ask(Audit, "audit", limit=500)
+    log = client.ask(ListAudit(limit=MAX_LISTED))
     found = tuple(one for one in log.entries if by in one.by and about in one.what)[:last]
     if json:
-        print_json(Audit(entries=found, unheard=log.unheard))
+        print_json(msgspec.structs.replace(log, entries=found))
     else:
         if found:
             out.print(table(("time", "who", "action", "run", "group"), map(_row, found)))

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from comesh.cli.terminal import Exit, err, number, out, plain
 from comesh.core.ids import GroupId
 from comesh.deployment.change import Change, What
-from comesh.queries.answers import Groups, GroupSeen, Preview
+from comesh.queries.answers import GroupSeen, Preview
+from comesh.queries.requests import ListGroups
 from comesh.runtime.client import AnyClient
 
 LOOK_S: Final = 0.2
@@ -52,10 +53,10 @@ def follow(client: AnyClient, version: int, *, within_s: float, quiet: bool = Fa
     done: set[GroupId] = set()
     shown = not quiet and out.is_terminal
     with bar if shown else _Silent():
-        count = len(client.ask(Groups, "groups").groups)
+        count = len(client.ask(ListGroups()).groups)
         task = bar.add_task(f"groups at version {version}", total=count) if shown else None
         while True:
-            seen = client.ask(Groups, "groups").groups
+            seen = client.ask(ListGroups()).groups
             new = [one for one in seen if one.version >= version and one.group not in done]
             done.update(one.group for one in new)
             if task is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from comesh.cli.nodes_here import places
-from comesh.runtime.control import socket_of
+from comesh.runtime.client import socket_of
 
 WITHIN_S: Final = 0.5
 MAX_BYTES: Final = 4 * 1024 * 1024

@@ -24,8 +24,7 @@ from comesh.cli.up import with_virtual_devices
 from comesh.core.draws import Draws
 from comesh.deployment.model import Deployment
 from comesh.lab.judging import judge
-from comesh.queries.answers import News
-from comesh.runtime.client import NoAnswerError
+from comesh.queries.answers import News, QueryError
 from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
 
 OFFICE: Final = Path(__file__).parent / "office.yaml"
@@ -140,7 +139,7 @@ class Stage:
         began = time.monotonic()
         try:
             chapter.does()
-        except (NoAnswerError, LocalMeshError) as wrong:
+        except (QueryError, LocalMeshError) as wrong:
             self.broken += 1
             self._say(f"  could NOT be done: {wrong}", "bold red")
             return

@@ -14,14 +14,23 @@ from typing import Final
 
 from comesh.cli.mesh_view import groups_of
 from comesh.core.group.phases import Role
-from comesh.core.ids import DeviceId, GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.program import Program
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.admin import DevicesClient
-from comesh.queries.answers import DeviceSeen, Fired, GroupSeen, Mesh, News, NodeStatus, RoutineSeen
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import (
+    DeviceSeen,
+    GroupSeen,
+    MeshStatus,
+    News,
+    NodeStatus,
+    QueryError,
+    RoutineSeen,
+)
+from comesh.queries.requests import FireRoutine, ShowMesh
+from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
 
 ASK_EVERY_S: Final = 0.3
@@ -43,7 +52,7 @@ class DemoMesh:
         self.ended: dict[str, str] = {}
         """Runs that ended, and how."""
         self._records = records
-        self._mesh: Mesh | None = None
+        self._mesh: MeshStatus | None = None
         self._groups: dict[GroupId, GroupSeen] = {}
         self._over = threading.Event()
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._ask, self._listen)]
@@ -99,12 +108,9 @@ class DemoMesh:
         return f"{self.local.devices_at[0]}:{self.local.devices_at[1]}"
 
     def fire(self, routine: str, node: str) -> str:
-        """The run; raises NoAnswerError with why there is none."""
-        with Client(self.local.data_of(node), within_s=40.0) as client:
-            fired = client.ask(Fired, "fire", routine=routine)
-        if fired.run is None:
-            raise NoAnswerError(fired.why_not)
-        return fired.run
+        """The run. QueryError: why there is none."""
+        with Client(self.local.data_of(node)) as client:
+            return client.ask(FireRoutine(routine=RoutineId(routine))).run
 
     # -- how things are ----------------------------------------------------------------------------------
 
@@ -184,8 +190,8 @@ class DemoMesh:
             for node in self.running():
                 try:
                     with Client(self.local.data_of(node), within_s=5.0) as client:
-                        mesh = client.ask(Mesh, "mesh")
-                except NoAnswerError:
+                        mesh = client.ask(ShowMesh())
+                except QueryError:
                     continue
                 self._groups = groups_of(mesh)
                 self._mesh = mesh
@@ -196,11 +202,12 @@ class DemoMesh:
             for node in self.running():
                 try:
                     with Client(self.local.data_of(node)) as client:
-                        for news in client.watch(News):
-                            self._take(news)
+                        for news in client.watch():
+                            if isinstance(news, News):
+                                self._take(news)
                             if self._over.is_set():
                                 return
-                except (NoAnswerError, OSError):
+                except (QueryError, OSError):
                     continue
 
     def _take(self, news: News) -> None:

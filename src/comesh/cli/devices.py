@@ -16,8 +16,10 @@ from comesh.cli.tables import (
     table,
 )
 from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
+from comesh.core.ids import DeviceId
 from comesh.deployment.problems import did_you_mean
 from comesh.queries.answers import DeviceAnswer, Devices
+from comesh.queries.requests import ListDevices, ShowDevice
 from comesh.runtime.client import AnyClient
 
 
@@ -47,13 +49,13 @@ def devices(
     Exit code 0: all listed devices are up; 1: otherwise.
     """
     if device is not None:
-        one = client.ask(DeviceAnswer, "device", device=device)
+        one = client.ask(ShowDevice(device=DeviceId(device)))
         if json:
             print_json(one)
         else:
             _show_one(one)
         raise typer.Exit(int(Exit.OK if is_up(one) else Exit.NO))
-    answer = client.ask(Devices, "devices")
+    answer = client.ask(ListDevices())
     groups = {str(one.group) for one in answer.devices}
     if group is not None and group not in groups:
         hint = did_you_mean(group, groups)

@@ -20,10 +20,10 @@ from comesh.cli.mesh_view import answering, groups_of
 from comesh.cli.tables import clock, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import NodeId
-from comesh.queries.answers import Checked, Hears, Mesh, MeshHealth
+from comesh.queries.answers import Checked, Hears, MeshHealth
+from comesh.queries.requests import ShowHealth, ShowMesh
 from comesh.runtime.client import AnyClient
 
-WITHIN_S: Final = 30.0
 WIDEST: Final = 100_000
 """Columns, for how many a table would like to have."""
 
@@ -49,9 +49,8 @@ def doctor(
     Checks clocks, certificates, ports, disks, memory, versions, connections between nodes, and groups. Exit
     code 0: nothing was found; 1: there are findings, each with advice.
     """
-    client.wait(WITHIN_S)
-    health = client.ask(MeshHealth, "doctor")
-    mesh = client.ask(Mesh, "mesh")
+    health = client.ask(ShowHealth())
+    mesh = client.ask(ShowMesh())
     trouble = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
     findings = examine(health, groups_of(mesh).values(), trouble)
     if json:

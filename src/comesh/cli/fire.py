@@ -6,8 +6,10 @@ import typer
 
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
-from comesh.cli.terminal import Exit, fail, out, print_json
-from comesh.queries.answers import FIRE_WAIT_S, Fired
+from comesh.cli.ordering import order
+from comesh.cli.terminal import out, print_json
+from comesh.core.ids import RoutineId
+from comesh.queries.requests import FireRoutine
 from comesh.runtime.client import AnyClient
 
 
@@ -34,13 +36,8 @@ def fire(
 
     Exit code 0: the firing is committed; 1: it is not, with the reason.
     """
-    asked = {} if request is None else {"request": request}
-    client.wait(FIRE_WAIT_S + 5.0)
-    fired = client.ask(Fired, "fire", routine=routine, **asked)
+    fired = order(client, FireRoutine(routine=RoutineId(routine), request=request))
     if json:
         print_json(fired)
-    elif fired.run is None:
-        fail(f"{routine} was not fired: {fired.why_not}", Exit.NO)
     else:
         out.print(f"{fired.run} fired; see what it does with: comesh trace '{fired.run}'")
-    raise typer.Exit(int(Exit.NO if fired.run is None else Exit.OK))

@@ -9,7 +9,9 @@ from comesh.cli.completion import complete_groups
 from comesh.cli.mesh_view import as_of, groups_of, groups_table
 from comesh.cli.tables import details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.queries.answers import GroupAnswer, Mesh
+from comesh.core.ids import GroupId
+from comesh.queries.answers import GroupAnswer
+from comesh.queries.requests import ShowGroup, ShowMesh
 from comesh.runtime.client import AnyClient
 
 
@@ -33,13 +35,13 @@ def groups(
     Exit code 0: all listed groups are served; 1: otherwise.
     """
     if group is not None:
-        one = client.ask(GroupAnswer, "group", group=group)
+        one = client.ask(ShowGroup(group=GroupId(group)))
         if json:
             print_json(one)
         else:
             _show_one(one)
         raise typer.Exit(int(Exit.OK if one.reached else Exit.NO))
-    mesh = client.ask(Mesh, "mesh")
+    mesh = client.ask(ShowMesh())
     found = groups_of(mesh)
     if json:
         print_json({"groups": list(found.values()), "asked": mesh.asked, "silent": mesh.silent})

@@ -7,6 +7,8 @@ import typer
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import Json, Request, order, say
+from comesh.core.ids import DeviceId
+from comesh.queries.requests import MaintainDevice
 from comesh.runtime.client import AnyClient
 
 
@@ -26,6 +28,6 @@ def maintain(
     In maintenance, commands of routines to the device fail untried, and its readings reach no routine;
     `comesh set` still works. Exit code 0: the order is committed; 1: it is not, with the reason.
     """
-    done = order(client, "maintain", request, device=device, on=not end)
+    done = order(client, MaintainDevice(device=DeviceId(device), on=not end, request=request))
     began = f"{device} is in maintenance; end it with: comesh maintain {device} --end"
     say(done, f"the maintenance of {device} is over" if end else began, json=json)

@@ -7,14 +7,14 @@ from rich.text import Text
 
 from comesh.cli.tables import clock, names_text, table
 from comesh.core.ids import GroupId
-from comesh.queries.answers import GroupSeen, Mesh, NodeStatus
+from comesh.queries.answers import GroupSeen, MeshStatus, NodeStatus
 
 
-def answering(mesh: Mesh) -> list[NodeStatus]:
+def answering(mesh: MeshStatus) -> list[NodeStatus]:
     return [one for one in mesh.nodes.values() if one is not None]
 
 
-def attention(mesh: Mesh) -> list[str]:
+def attention(mesh: MeshStatus) -> list[str]:
     """What a person should look after, in whole sentences."""
     said = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
     told = {what.split(":")[0] for what in mesh.trouble}
@@ -30,7 +30,7 @@ def attention(mesh: Mesh) -> list[str]:
     return [*mesh.trouble, *silent, *waiting, *unserved, *absent, *said]
 
 
-def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:
+def groups_of(mesh: MeshStatus) -> dict[GroupId, GroupSeen]:
     """Each group as whoever serves it says; else the newest that anybody has heard of, served by nobody."""
     found: dict[GroupId, GroupSeen] = {}
     for one in answering(mesh):
@@ -41,7 +41,7 @@ def groups_of(mesh: Mesh) -> dict[GroupId, GroupSeen]:
     return dict(sorted(found.items()))
 
 
-def as_of(mesh: Mesh) -> str:
+def as_of(mesh: MeshStatus) -> str:
     """How fresh it is, and who was not reached."""
     asked = mesh.nodes[mesh.asked]
     when = "" if asked is None else f"as of {clock(asked.wall_ms)}, "
@@ -49,7 +49,7 @@ def as_of(mesh: Mesh) -> str:
     return f"{when}asked {mesh.asked}" + (f"; not reached: {names_text(silent)}" if silent else "")
 
 
-def nodes_table(mesh: Mesh) -> Table:
+def nodes_table(mesh: MeshStatus) -> Table:
     rows: list[list[str | Text]] = []
     for name, one in mesh.nodes.items():
         if one is None:

@@ -9,7 +9,9 @@ from comesh.cli.completion import complete_nodes
 from comesh.cli.mesh_view import answering, as_of, nodes_table
 from comesh.cli.tables import clock, details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
-from comesh.queries.answers import Mesh, NodeAnswer
+from comesh.core.ids import NodeId
+from comesh.queries.answers import NodeAnswer
+from comesh.queries.requests import ShowMesh, ShowNode
 from comesh.runtime.client import AnyClient
 
 
@@ -33,14 +35,14 @@ def nodes(
     Exit code 0: all listed nodes answer and are ready; 1: otherwise.
     """
     if name is not None:
-        one = client.ask(NodeAnswer, "node", node=name)
+        one = client.ask(ShowNode(node=NodeId(name)))
         if json:
             print_json(one)
         else:
             _show_one(one)
         fine = one.reached and one.status is not None and one.status.ready
         raise typer.Exit(int(Exit.OK if fine else Exit.NO))
-    mesh = client.ask(Mesh, "mesh")
+    mesh = client.ask(ShowMesh())
     if json:
         print_json(mesh)
     else:

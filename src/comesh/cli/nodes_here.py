@@ -8,8 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from comesh.cli.terminal import fail
-from comesh.runtime.client import Client, NoAnswerError
-from comesh.runtime.control import socket_of
+from comesh.runtime.client import Client, NoAnswerError, socket_of
 from comesh.runtime.options import OWNER
 
 RUNS: Final = Path(".comesh")

@@ -8,6 +8,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.ordering import Json, Request, order, say
 from comesh.cli.terminal import fail, number
+from comesh.core.ids import RoutineId
+from comesh.queries.requests import PauseAll, PauseRoutine
 from comesh.runtime.client import AnyClient
 
 All = Annotated[bool, typer.Option("--all", help="All routines of the mesh.")]
@@ -32,8 +34,10 @@ def pause(
     command under way is not taken back. Exit code 0: the order is committed; 1: it is not, with the reason.
     """
     check(routine, everything=everything)
-    about = {} if routine is None else {"routine": routine}
-    done = order(client, "pause", request, **about)
+    if routine is None:
+        done = order(client, PauseAll(request=request))
+    else:
+        done = order(client, PauseRoutine(routine=RoutineId(routine), request=request))
     what = routine or f"all routines of {number(done.groups, 'group')}"
     say(done, f"paused {what}; go on with: comesh resume {routine or '--all'}", json=json)
 

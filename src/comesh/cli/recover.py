@@ -9,13 +9,13 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_groups
 from comesh.cli.mesh_view import answering, as_of, groups_of
 from comesh.cli.tables import table
-from comesh.cli.terminal import Exit, confirm, err, out, plain
+from comesh.cli.terminal import Exit, confirm, err, fail, out, plain
 from comesh.core.ids import GroupId
 from comesh.deployment.problems import did_you_mean
-from comesh.queries.answers import GroupSeen, Mesh, Recovered
-from comesh.runtime.client import AnyClient, SaidNoError
+from comesh.queries.answers import GroupSeen, MeshStatus, QueryError
+from comesh.queries.requests import RecoverGroup, ShowMesh
+from comesh.runtime.client import AnyClient
 
-ANSWER_S: Final = 90.0
 WARNING: Final = (
     "Whatever the other members of a group have accepted and this one has not is lost: firings, locks, "
     "commands. If one of them still lives somewhere, two will act on the same devices. Have the devices "
@@ -53,12 +53,12 @@ def recover(
     The node that is asked (--node) goes on alone. Without --unsafe, the command only shows which member has
     which state.
     """
-    mesh = client.ask(Mesh, "mesh")
+    mesh = client.ask(ShowMesh())
     known = groups_of(mesh)
     for group in groups:
         if group not in known:
             hint = did_you_mean(group, known)
-            raise SaidNoError(f"there is no group {group!r}" + (f"; {hint}" if hint else ""))
+            fail(f"there is no group {group!r}" + (f"; {hint}" if hint else ""), Exit.NO)
         _show(mesh, known[GroupId(group)])
     if not unsafe:
         err.print(
@@ -68,13 +68,13 @@ def recover(
         raise typer.Exit(int(Exit.NO))
     err.print(plain(f"{WARNING}.", "bold red"))
     confirm(f"have {mesh.asked} go on alone with {', '.join(groups)}?", yes=yes)
-    client.wait(ANSWER_S)
     code = Exit.OK
     for group in groups:
-        done = client.ask(Recovered, "recover", group=group)
-        if done.why_not:
+        try:
+            client.ask(RecoverGroup(group=GroupId(group)))
+        except QueryError as wrong:
             code = Exit.NO
-            err.print(plain(f"{group}: {done.why_not}", "red"))
+            err.print(plain(f"{group}: {wrong}", "red"))
         else:
             out.print(plain(f"{group} goes on from what {mesh.asked} had; this is in its audit log"))
     if code is Exit.OK:
@@ -82,7 +82,7 @@ def recover(
     raise typer.Exit(int(code))
 
 
-def _show(mesh: Mesh, group: GroupSeen) -> None:
+def _show(mesh: MeshStatus, group: GroupSeen) -> None:
     """What each member says that it has of the state; the newest one is marked."""
     said = {
         one.node: seen

@@ -4,6 +4,8 @@ from comesh.cli.asking import asking
 from comesh.cli.ordering import Json, Request, order, say
 from comesh.cli.pause import All, Routine, check
 from comesh.cli.terminal import number
+from comesh.core.ids import RoutineId
+from comesh.queries.requests import ResumeAll, ResumeRoutine
 from comesh.runtime.client import AnyClient
 
 
@@ -22,6 +24,8 @@ def resume(
     Exit code 0: the order is committed; 1: it is not, with the reason.
     """
     check(routine, everything=everything)
-    about = {} if routine is None else {"routine": routine}
-    done = order(client, "resume", request, **about)
+    if routine is None:
+        done = order(client, ResumeAll(request=request))
+    else:
+        done = order(client, ResumeRoutine(routine=RoutineId(routine), request=request))
     say(done, f"resumed {routine or 'all routines of ' + number(done.groups, 'group')}", json=json)

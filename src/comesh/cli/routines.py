@@ -9,7 +9,9 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.tables import age_text, details, freshness_text, one_freshness_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
+from comesh.core.ids import RoutineId
 from comesh.queries.answers import RoutineAnswer, Routines, RunSeen
+from comesh.queries.requests import ListRoutines, ShowRoutine
 from comesh.runtime.client import AnyClient
 
 
@@ -33,13 +35,13 @@ def routines(
     Exit code 0: the groups of all listed routines answer; 1: otherwise.
     """
     if routine is not None:
-        one = client.ask(RoutineAnswer, "routine", routine=routine)
+        one = client.ask(ShowRoutine(routine=RoutineId(routine)))
         if json:
             print_json(one)
         else:
             _show_one(one)
         raise typer.Exit(int(Exit.OK if one.reached else Exit.NO))
-    found = client.ask(Routines, "routines").routines
+    found = client.ask(ListRoutines()).routines
     if json:
         print_json(Routines(routines=found))
     else:

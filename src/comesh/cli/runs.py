@@ -1,8 +1,9 @@
 """`comesh runs`: the latest runs, as the nodes that led their groups remember them."""
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated
 
+import msgspec
 import typer
 from rich.text import Text
 
@@ -11,11 +12,9 @@ from comesh.cli.completion import complete_routines
 from comesh.cli.tables import clock, names_text, table
 from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
 from comesh.deployment.problems import did_you_mean
-from comesh.queries.answers import ENDED, Routines, Runs, TraceLine
+from comesh.queries.answers import ENDED, TraceLine
+from comesh.queries.requests import MAX_LISTED, ListRoutines, ListRuns
 from comesh.runtime.client import AnyClient
-
-MOST: Final = 500
-"""That one answer over HTTP has."""
 
 
 @asking
@@ -28,7 +27,7 @@ def runs(
     ] = None,
     live: Annotated[bool, typer.Option("--live", help="Only runs that have not ended.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
-    last: Annotated[int, typer.Option("--last", min=1, max=MOST, help="Maximum number of runs.")] = 20,
+    last: Annotated[int, typer.Option("--last", min=1, max=MAX_LISTED, help="Maximum number of runs.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """List the latest runs, newest first.
@@ -36,25 +35,18 @@ def runs(
     Exit code 0: there are such runs; 1: there are none.
     """
     if routine is not None:
-        known = [one.routine for one in client.ask(Routines, "routines").routines]
+        known = [one.routine for one in client.ask(ListRoutines()).routines]
         if routine not in known:
             hint = did_you_mean(routine, known)
             fail(f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""), Exit.NO)
-    answer = client.ask(Runs, "runs", limit=MOST)
+    answer = client.ask(ListRuns(limit=MAX_LISTED))
     found = chosen(answer.runs, routine, live=live, failed=failed)[:last]
     if json:
-        print_json(
-            Runs(
-                as_of_ms=answer.as_of_ms,
-                answered_by=answer.answered_by,
-                silent=answer.silent,
-                runs=tuple(found),
-            )
-        )
+        print_json(msgspec.structs.replace(answer, runs=tuple(found)))
     else:
         if found:
             out.print(table(("time", "run", "last step", "", "source"), map(_row, found)))
-        silent = f"; not reached: {names_text(answer.silent)}" if answer.silent else ""
+        silent = f"; not reached: {names_text(tuple(answer.silent))}" if answer.silent else ""
         fresh = f"as of {clock(answer.as_of_ms)}, asked {answer.answered_by}"
         out.print(plain(f"{number(len(found), 'run')}; {fresh}{silent}"))
     raise typer.Exit(int(Exit.OK if found else Exit.NO))

@@ -9,7 +9,9 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import FOLLOW_S, Json, Request, followed, order, say
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
+from comesh.core.ids import DeviceId
 from comesh.queries.answers import Done
+from comesh.queries.requests import SetDevice
 from comesh.runtime.client import AnyClient
 
 
@@ -42,8 +44,8 @@ def set_device(
     The command waits until no run holds the device. Exit code 0: the device did it (with --no-wait: it will
     be tried); 1: it did not, with the reason.
     """
-    about = {} if argument is None else {"argument": argument}
-    done = order(client, "set", request, device=device, command=command, **about)
+    given = SetDevice(device=DeviceId(device), command=command, argument=argument, request=request)
+    done = order(client, given)
     if done.run is None or not wait:
         trace = f"{done.run} began; see what it does with: comesh trace '{done.run}'"
         say(done, trace, json=json)

@@ -12,7 +12,8 @@ from comesh.cli.tables import names_text, readings_text, table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.cli.waiting import unseated, wait_until_well
 from comesh.core.ids import GroupId
-from comesh.queries.answers import DeviceSeen, GroupSeen, Mesh, NodeStatus, RoutineSeen
+from comesh.queries.answers import DeviceSeen, GroupSeen, MeshStatus, NodeStatus, RoutineSeen
+from comesh.queries.requests import ShowMesh
 from comesh.runtime.client import AnyClient
 
 
@@ -38,7 +39,7 @@ def status(
 
     Exit code 0: every node answers, every group is served, and nothing needs attention; 1: otherwise.
     """
-    mesh = wait_until_well(client, wait) if wait else client.ask(Mesh, "mesh")
+    mesh = wait_until_well(client, wait) if wait else client.ask(ShowMesh())
     missing = unseated(mesh) if wait else []
     if json:
         print_json(mesh)
@@ -49,7 +50,7 @@ def status(
     raise typer.Exit(int(Exit.NO if missing or attention(mesh) else Exit.OK))
 
 
-def _show(mesh: Mesh, found: dict[GroupId, GroupSeen], *, devices: bool, routines: bool) -> None:
+def _show(mesh: MeshStatus, found: dict[GroupId, GroupSeen], *, devices: bool, routines: bool) -> None:
     statuses = answering(mesh)
     name = next((one.deployment for one in statuses if one.deployment), "the mesh")
     versions = {one.version for one in statuses}

@@ -8,9 +8,10 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from comesh.api.tokens import FILE, Role, Token, TokensError, create, read, remove
+from comesh.api.tokens import FILE, Token, TokensError, create, read, remove
 from comesh.cli.tables import ListTable
 from comesh.cli.terminal import fail, out, plain, print_json
+from comesh.queries.requests import Role
 
 DEFAULT_DIRECTORY: Final = Path("keys")
 Directory = Annotated[

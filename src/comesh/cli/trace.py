@@ -9,7 +9,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
 from comesh.cli.tables import clock, names_text
 from comesh.cli.terminal import Exit, err, fail, out, plain, print_json
-from comesh.queries.answers import RunAnswer, Runs, TraceLine
+from comesh.queries.answers import TraceLine
+from comesh.queries.requests import MAX_LISTED, ListRuns, ShowRun
 from comesh.runtime.client import AnyClient
 
 _MOMENT: Final = re.compile(r"scheduled for (\d{13})\b")
@@ -36,11 +37,11 @@ def trace(
     """
     lines: tuple[TraceLine, ...]
     if run is None:
-        latest = client.ask(Runs, "runs")
-        lines, silent = latest.runs[::-1], latest.silent
+        latest = client.ask(ListRuns(limit=MAX_LISTED))
+        lines, silent = latest.runs[::-1], tuple(latest.silent)
     else:
-        told = client.ask(RunAnswer, "run", run=run)
-        lines, silent = told.trace, told.silent
+        told = client.ask(ShowRun(run=run))
+        lines, silent = told.trace, tuple(told.silent)
     if json:
         print_json(lines)
     elif not lines:

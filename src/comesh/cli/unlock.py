@@ -8,7 +8,8 @@ from comesh.cli.asking import asking
 from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import Json, Request, Yes, order, say
 from comesh.cli.terminal import Exit, confirm, fail
-from comesh.queries.answers import DeviceAnswer
+from comesh.core.ids import DeviceId
+from comesh.queries.requests import ShowDevice, UnlockDevice
 from comesh.runtime.client import AnyClient
 
 
@@ -28,10 +29,10 @@ def unlock(
     The device is free once the run's own group has stopped the run; a group that is out of reach is waited
     for. Exit code 0: the stop is committed; 1: it is not, with the reason.
     """
-    state = client.ask(DeviceAnswer, "device", device=device).state
+    state = client.ask(ShowDevice(device=DeviceId(device))).state
     holder = None if state is None else state.holder
     if holder is None:
         fail(f"nobody holds {device}", Exit.NO)
     confirm(f"{device} is held by {holder}, which fails if its lock is broken. Break it?", yes=yes)
-    done = order(client, "unlock", request, device=device, run=holder)
+    done = order(client, UnlockDevice(device=DeviceId(device), run=holder, request=request))
     say(done, f"{holder} is told to stop and give {device} back; see: comesh devices {device}", json=json)

@@ -24,8 +24,9 @@ from comesh.core.group.phases import Role
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual
-from comesh.queries.answers import ChainText, News, NodeStatus
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import ChainText, News, QueryError
+from comesh.queries.requests import ShowChain, ShowStatus
+from comesh.runtime.client import Client
 from comesh.runtime.documents import Chain
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
 
@@ -157,8 +158,8 @@ def wait_until_ready(mesh: LocalMesh) -> float:
 def is_ready(mesh: LocalMesh, node: str) -> bool:
     try:
         with Client(mesh.data_of(node), within_s=2.0) as client:
-            return client.ask(NodeStatus, "status").ready
-    except NoAnswerError:
+            return client.ask(ShowStatus()).ready
+    except QueryError:
         return False
 
 
@@ -219,10 +220,10 @@ def _newer_chain(mesh: LocalMesh) -> ChainText | None:
     for node in mesh.nodes:
         try:
             with Client(mesh.data_of(node), within_s=2.0) as client:
-                if client.ask(NodeStatus, "status").version <= mesh.version:
+                if client.ask(ShowStatus()).version <= mesh.version:
                     return None
-                return client.ask(ChainText, "chain")
-        except NoAnswerError:
+                return client.ask(ShowChain())
+        except QueryError:
             continue
     return None
 
@@ -233,10 +234,10 @@ def _tell(mesh: LocalMesh) -> None:
         for node in mesh.nodes:
             try:
                 with Client(mesh.data_of(node)) as client:
-                    for news in client.watch(News):
-                        if is_told(news):
+                    for news in client.watch():
+                        if isinstance(news, News) and is_told(news):
                             out.print(plain(words(news)))
-            except NoAnswerError:
+            except QueryError:
                 continue
         time.sleep(LOOK_S)
 

@@ -12,7 +12,8 @@ from comesh.cli.change_view import show_changes
 from comesh.cli.tables import table
 from comesh.cli.terminal import Exit, err, fail, number, out, plain, print_json
 from comesh.deployment.changes import changes
-from comesh.queries.answers import ChainText, Versions, VersionSeen, VersionText
+from comesh.queries.answers import Versions, VersionSeen
+from comesh.queries.requests import ListVersions, ShowChain, ShowVersion
 from comesh.runtime.client import AnyClient
 from comesh.runtime.documents import parsed
 
@@ -44,13 +45,13 @@ def versions(
     elif first is not None and (diff or second is not None):
         _diff(client, first, second, json=json)
     elif first is not None:
-        found = client.ask(VersionText, "version", version=first)
+        found = client.ask(ShowVersion(version=first))
         if json:
             print_json(found)
         else:
             typer.echo(found.text, nl=not found.text.endswith("\n"))
     else:
-        _list(client.ask(Versions, "versions"), json=json)
+        _list(client.ask(ListVersions()), json=json)
 
 
 def _list(known: Versions, *, json: bool) -> None:
@@ -69,10 +70,9 @@ def _row(one: VersionSeen) -> list[str | Text]:
 
 
 def _diff(client: AnyClient, first: int, second: int | None, *, json: bool) -> None:
-    other = client.ask(Versions, "versions").newest if second is None else second
+    other = client.ask(ListVersions()).newest if second is None else second
     one, two = (
-        parsed(client.ask(VersionText, "version", version=which).text, f"version {which}")
-        for which in (first, other)
+        parsed(client.ask(ShowVersion(version=which)).text, f"version {which}") for which in (first, other)
     )
     found = changes(one, two)
     if json:
@@ -85,7 +85,7 @@ def _diff(client: AnyClient, first: int, second: int | None, *, json: bool) -> N
 
 
 def _export(client: AnyClient, file: Path) -> None:
-    chain = client.ask(ChainText, "chain")
+    chain = client.ask(ShowChain())
     try:
         file.write_text(chain.chain)
     except OSError as wrong:

@@ -9,12 +9,14 @@ from typing import Annotated
 
 import typer
 
+from comesh.cli.asking import tell_error
 from comesh.cli.completion import complete_devices
 from comesh.cli.nodes_here import DataDirectory, clients_here
 from comesh.cli.tables import readings_text
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
-from comesh.queries.answers import Touched
-from comesh.runtime.client import NoAnswerError
+from comesh.core.ids import DeviceId
+from comesh.queries.answers import QueryError
+from comesh.queries.requests import PressDevice, TouchDevice
 
 DeviceName = Annotated[
     str, typer.Argument(help="The virtual device.", show_default=False, autocompletion=complete_devices)
@@ -36,7 +38,7 @@ def set_readings(
 
     Exit code 0: the device reads so; 1: it does not, with the reason.
     """
-    _touch(data, device, {"readings": _pairs(readings)}, json=json)
+    _touch(data, TouchDevice(device=DeviceId(device), readings=_pairs(readings)), "reads", json=json)
 
 
 def press(
@@ -52,7 +54,7 @@ def press(
     json: Json = False,
 ) -> None:
     """Trigger an event of a virtual device, such as a button."""
-    _touch(data, device, {"press": _pairs(values or [])}, json=json)
+    _touch(data, PressDevice(device=DeviceId(device), readings=_pairs(values or [])), "told", json=json)
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
@@ -65,21 +67,23 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def _touch(data: Path | None, device: str, what: dict[str, dict[str, str]], *, json: bool) -> None:
+def _touch(data: Path | None, order: TouchDevice | PressDevice, did: str, *, json: bool) -> None:
     """Some node here has it in its hands; which one, each of them knows."""
     home = ""
     try:
         for client in clients_here(data):
             with client:
-                touched = client.ask(Touched, "device", device=device, **what)
+                touched = client.ask(order)
             if touched.home is None:
                 if json:
                     print_json(touched)
                 else:
-                    did = "reads" if "readings" in what else "told"
-                    out.print(plain(f"{device} {did} {readings_text(touched.readings) or 'an event'}"))
+                    what = readings_text(touched.readings) or "an event"
+                    out.print(plain(f"{order.device} {did} {what}"))
                 raise typer.Exit(int(Exit.OK))
             home = touched.home
-    except NoAnswerError as wrong:
-        fail(str(wrong), Exit.NO)
-    fail(f"{device} is part of the node {home}, which does not run on this machine: do it there", Exit.NO)
+    except QueryError as wrong:
+        tell_error(wrong, json=json)
+    fail(
+        f"{order.device} is part of the node {home}, which does not run on this machine: do it there", Exit.NO
+    )

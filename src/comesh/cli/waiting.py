@@ -4,7 +4,8 @@ import time
 from typing import Final
 
 from comesh.cli.mesh_view import answering, attention, groups_of
-from comesh.queries.answers import Mesh
+from comesh.queries.answers import MeshStatus
+from comesh.queries.requests import ShowMesh
 from comesh.runtime.client import AnyClient
 
 LOOK_S: Final = 0.3
@@ -12,7 +13,7 @@ STEADY: Final = 2
 """So many looks in a row must find all well: right after a node ended, others may not know."""
 
 
-def unseated(mesh: Mesh) -> list[str]:
+def unseated(mesh: MeshStatus) -> list[str]:
     """Members without a seat, or without the state: as long as there are, their group can lose one less."""
     seats = {(one.node, seen.group, seen.number): seen.role for one in answering(mesh) for seen in one.groups}
     return [
@@ -24,12 +25,12 @@ def unseated(mesh: Mesh) -> list[str]:
     ]
 
 
-def wait_until_well(client: AnyClient, within_s: float) -> Mesh:
+def wait_until_well(client: AnyClient, within_s: float) -> MeshStatus:
     """As soon as nothing needs attention and every member has its seat, or the time is over."""
     ends = time.monotonic() + within_s
     well = 0
     while True:
-        mesh = client.ask(Mesh, "mesh")
+        mesh = client.ask(ShowMesh())
         well = 0 if attention(mesh) or unseated(mesh) else well + 1
         if well >= STEADY or time.monotonic() > ends:
             return mesh

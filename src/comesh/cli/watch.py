@@ -7,9 +7,9 @@ import typer
 
 from comesh.cli.asking import asking
 from comesh.cli.tables import clock
-from comesh.cli.terminal import Exit, fail, out, plain
+from comesh.cli.terminal import Exit, err, fail, out, plain
 from comesh.cli.trace import readable
-from comesh.queries.answers import News
+from comesh.queries.answers import Lost, News
 from comesh.runtime.client import AnyClient
 
 _STYLES = {"leader": "cyan", "device": "yellow", "member": "magenta", "trouble": "red"}
@@ -24,9 +24,11 @@ def watch(
     ] = False,
 ) -> None:
     """Follow leaders, devices, runs and members until Ctrl-C."""
-    for news in client.watch(News):
+    for news in client.watch():
         if json:
             typer.echo(msgspec.json.encode(news).decode())
+        elif isinstance(news, Lost):
+            err.print(f"{news.lost} that happened are missing: they came faster than they were read")
         else:
             out.print(plain(words(news), _STYLES.get(news.kind, "")))
     fail("the node that was asked has ended; call this again to ask another one, if there is one", Exit.NO)

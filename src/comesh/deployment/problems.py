@@ -131,12 +131,18 @@ def quote(value: object) -> str:
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """The likely fix for a misspelled name: the nearest, or all of them where they are few."""
     names = sorted(known)
-    close = difflib.get_close_matches(wrong[:SHOWN_CHARACTERS], _alike(wrong, names), n=1, cutoff=0.6)
+    close = nearest(wrong, names)
     if close:
-        return f"did you mean '{shorten(close[0])}'?"
+        return f"did you mean '{shorten(close)}'?"
     if 0 < len(names) <= 12:
         return "known: " + ", ".join(map(shorten, names))
     return ""
+
+
+def nearest(wrong: str, names: list[str]) -> str:
+    """The name that is most like the wrong one; empty: none is like it."""
+    close = difflib.get_close_matches(wrong[:SHOWN_CHARACTERS], _alike(wrong, names), n=1, cutoff=0.6)
+    return close[0] if close else ""
 
 
 def _alike(wrong: str, names: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import GroupId, NodeId, RoutineId
 from comesh.deployment.load import load
 from comesh.deployment.model import Deployment
 from comesh.lab.judging import Quiet, Verdict, judge, judge_recordings
@@ -30,8 +30,9 @@ from comesh.lab.merging import ENDING, recordings
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
 from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
-from comesh.queries.answers import ApplyDone, ChainText, Fired, NodeStatus, Reaching
-from comesh.runtime.client import Client, NoAnswerError
+from comesh.queries.answers import Fired, NodeStatus, QueryError
+from comesh.queries.requests import ApplyDocument, FireRoutine, ShowChain, ShowStatus
+from comesh.runtime.client import Client
 from comesh.runtime.documents import Chain
 from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.journal.format import read_journal
@@ -42,7 +43,6 @@ from comesh.runtime.recording import Disturbed, Recorder
 
 LOOK_S: Final = 0.05
 """How often a condition is looked at."""
-APPLY_S: Final = 60.0
 STATUS_S: Final = 2.0
 """A node that does not say how it is within this is taken for one that does not answer."""
 LAB: Final = "lab"
@@ -254,8 +254,8 @@ class Mesh(LocalMesh):
         """None: it does not answer."""
         try:
             with self.client(node) as client:
-                return client.ask(NodeStatus, "status")
-        except NoAnswerError:
+                return client.ask(ShowStatus())
+        except QueryError:
             return None
 
     def statuses(self) -> dict[str, NodeStatus]:
@@ -289,26 +289,21 @@ class Mesh(LocalMesh):
     def fire(self, routine: str, *, node: str | None = None, request: str | None = None) -> Fired:
         """Ask a node (the first that runs) to fire a routine."""
         asked = node or next(one for one in self.nodes if self.runs(one))
-        about = {"routine": routine} | ({} if request is None else {"request": request})
-        with self.client(asked, within_s=40.0) as client:
-            return client.ask(Fired, "fire", **about)
+        with Client(self.data_of(asked)) as client:
+            return client.ask(FireRoutine(routine=RoutineId(routine), request=request))
 
     def apply(self, text: str, *, now: bool = False) -> int:
         """Have the mesh run by another document; the version that it becomes."""
         asked = next(one for one in self.nodes if self.runs(one))
-        with self.client(asked, within_s=APPLY_S) as client:
-            done = client.ask(ApplyDone, "apply", base=self.version, text=text)
-            if done.version is None:
-                raise MeshError(f"nothing was applied: {done.why_not} {' '.join(done.problems)}")
-            if now:
-                client.ask(Reaching, "reach", version=done.version)
+        with Client(self.data_of(asked)) as client:
+            done = client.ask(ApplyDocument(base=self.version, text=text, now=now))
         self.follow(asked)
         return done.version
 
     def follow(self, node: str) -> None:
         """Know what this node runs by: its nodes can be started, and the judge knows all versions."""
         with self.client(node) as client:
-            self.take_chain(Chain.load(client.ask(ChainText, "chain").chain, node))
+            self.take_chain(Chain.load(client.ask(ShowChain()).chain, node))
 
     def works_by(self, version: int) -> bool:
         """Every group is served, by this version or a later one."""

@@ -4,7 +4,9 @@ The control socket, HTTP and `--json` show these Structs as they are. Commands i
 here imports anything heavy.
 """
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
@@ -12,8 +14,35 @@ from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.values import Value
 from comesh.deployment.change import Change
 
-FIRE_WAIT_S: Final = 35.0
-"""Longer than the core tries to reach a group."""
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Silence(StrEnum):
+    """Why a node told nothing."""
+
+    DEAD = "dead"
+    NEVER_HEARD_OF = "never heard of"
+    NO_ANSWER = "no answer"
+    OTHER_VERSION = "another version"
+
+
+class Fresh(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
+    """What a node answered, and when by its clock. reached False: it is the last that was heard, not now."""
+
+    answer: A
+    answered_by: NodeId
+    as_of_ms: float
+    reached: bool = True
+
+    def of(self, answer: B) -> "Fresh[B]":
+        """A part of it, as fresh."""
+        return Fresh(
+            answer=answer, answered_by=self.answered_by, as_of_ms=self.as_of_ms, reached=self.reached
+        )
+
+
+# -- what nodes say ------------------------------------------------------------------------------------------
 
 
 class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +151,7 @@ class AuditSeen(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
 
 
-class News(msgspec.Struct, frozen=True):
+class News(msgspec.Struct, frozen=True, tag_field="event", tag="news"):
     """Something that happened, in words, for whoever watches."""
 
     wall_ms: float
@@ -132,6 +161,15 @@ class News(msgspec.Struct, frozen=True):
     about: str
     what: str
     detail: str = ""
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="lost"):
+    """So many news were dropped, because the follower did not read them in time."""
+
+    lost: int
+
+
+# -- what is said of the mesh --------------------------------------------------------------------------------
 
 
 class Freshness(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,9 +246,11 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
 
     as_of_ms: float
     answered_by: NodeId
-    silent: tuple[NodeId, ...]
-    """Nodes that live and did not answer: what only they know is missing."""
     runs: tuple[TraceLine, ...]
+    silent: dict[NodeId, Silence] = {}
+    """Nodes that did not answer: what only they know is missing."""
+    truncated: bool = False
+    """There are more."""
 
 
 class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,32 +258,20 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     routine: RoutineId
     as_of_ms: float
     answered_by: NodeId
-    silent: tuple[NodeId, ...]
     ended: bool
     trace: tuple[TraceLine, ...]
+    silent: dict[NodeId, Silence] = {}
+    """Nodes that did not answer: what only they know is missing."""
 
 
-class Mesh(msgspec.Struct, frozen=True, kw_only=True):
+class MeshStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What every node of the deployment says; None: nothing, and `silent` has why."""
 
     asked: NodeId
     nodes: dict[NodeId, NodeStatus | None]
-    silent: dict[NodeId, str] = {}
+    silent: dict[NodeId, Silence] = {}
     trouble: tuple[str, ...] = ()
     """What a person should look after, and concerns the mesh more than one node."""
-
-
-class Fired(msgspec.Struct, frozen=True, kw_only=True):
-    run: str | None
-    why_not: str
-
-
-class Touched(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done; home: nothing, because the device is part of that node."""
-
-    device: DeviceId
-    readings: dict[str, Value] = {}
-    home: NodeId | None = None
 
 
 class Hears(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,20 +325,7 @@ class MeshHealth(msgspec.Struct, frozen=True, kw_only=True):
     as_of_ms: float
     nodes: dict[NodeId, Checked | None]
     """None: no answer, and `silent` has why."""
-    silent: dict[NodeId, str] = {}
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an order. why_not: empty if it is carried out; unanswered: it may be, later."""
-
-    request: str
-    run: str | None = None
-    why_not: str = ""
-    unanswered: bool = False
-    failed: dict[GroupId, str] = {}
-    """Of an order to all groups: those that did not carry it out, and why."""
-    groups: int = 1
-    """To how many groups it went."""
+    silent: dict[NodeId, Silence] = {}
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -318,6 +333,9 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: tuple[AuditSeen, ...]
     unheard: tuple[GroupId, ...] = ()
+    silent: dict[NodeId, Silence] = {}
+    truncated: bool = False
+    """There are more."""
 
 
 class VersionSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -364,20 +382,29 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     means: tuple[str, ...] = ()
 
 
-class ApplyDone(msgspec.Struct, frozen=True, kw_only=True):
-    """version: that it became; null: it is not applied, and why_not says why."""
+# -- what became of an order -------------------------------------------------------------------------------
+
+
+class Fired(msgspec.Struct, frozen=True, kw_only=True):
+    routine: RoutineId
+    request: str
+    run: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """An order that was carried out."""
 
     request: str
-    version: int | None
-    why_not: str = ""
-    newest: int = 0
-    """Of a refusal: the version that the deployment is at."""
-    stale: bool = False
-    """It does not build on the newest version."""
-    unanswered: bool = False
-    """It may still be applied."""
-    problems: tuple[str, ...] = ()
-    """What is wrong with the document."""
+    run: str | None = None
+    """The run that it started, if any."""
+    groups: int = 1
+    """That carried it out."""
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    request: str
+    version: int
+    """That the document became."""
 
 
 class Reaching(msgspec.Struct, frozen=True, kw_only=True):
@@ -388,5 +415,162 @@ class Reaching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
+    """A group goes on from what this node had."""
+
     group: GroupId
-    why_not: str = ""
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done; home: nothing, because the device is part of that node."""
+
+    device: DeviceId
+    readings: dict[str, Value] = {}
+    home: NodeId | None = None
+
+
+class Disturbed(msgspec.Struct, frozen=True, kw_only=True):
+    """How a virtual device behaves from now on."""
+
+    device: DeviceId
+    be: str
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------
+
+
+class Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a request that failed is answered with, on every adapter."""
+
+    error: str
+    """What happened, and what to do."""
+    kind: str = ""
+    """What went wrong, for programs: unknown_name, refused, unanswered, ..."""
+    did_you_mean: str = ""
+    """The name that may be meant."""
+    request: str = ""
+    """The id of the order: give it again, and it is carried out once."""
+    problems: tuple[str, ...] = ()
+    """What is wrong one by one: in a document, or in each group that did not do it."""
+
+
+class QueryError(Exception):
+    """Why a request has no answer. One class each: its kind, HTTP status, and exit code of commands."""
+
+    kind: ClassVar[str] = ""
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 2
+    """1: the answer is no. 2: there is none."""
+
+    def __init__(
+        self, error: str, *, did_you_mean: str = "", request: str = "", problems: Sequence[str] = ()
+    ) -> None:
+        super().__init__(error)
+        self.did_you_mean = did_you_mean
+        self.request = request
+        self.problems = tuple(problems)
+
+    def as_error(self) -> Error:
+        return Error(
+            error=str(self),
+            kind=self.kind,
+            did_you_mean=self.did_you_mean,
+            request=self.request,
+            problems=self.problems,
+        )
+
+
+class MalformedError(QueryError):
+    """The request cannot be read, or asks for what nothing can do."""
+
+    kind, status, exit_code = "malformed", 400, 1
+
+
+class UnauthenticatedError(QueryError):
+    """Nobody knows who asks."""
+
+    kind, status = "unauthenticated", 401
+
+
+class ForbiddenError(QueryError):
+    """Whoever asks may not."""
+
+    kind, status = "forbidden", 403
+
+
+class UnknownNameError(QueryError):
+    """There is no such thing."""
+
+    kind, status, exit_code = "unknown_name", 404, 1
+
+
+class ConflictError(QueryError):
+    """The request id is in use for another order."""
+
+    kind, status, exit_code = "conflict", 409, 1
+
+
+class RefusedError(QueryError):
+    """The order is not carried out, and will not be as things are."""
+
+    kind, status, exit_code = "refused", 409, 1
+
+
+class InvalidDocumentError(QueryError):
+    """The document cannot be used; `problems` says why."""
+
+    kind, status, exit_code = "invalid_document", 422, 1
+
+
+class UnavailableError(QueryError):
+    """This node cannot do it now: it has too much to do, or a disk that fails."""
+
+    kind, status, exit_code = "unavailable", 503, 1
+
+
+class UnreachedError(QueryError):
+    """Whoever knows, or decides, is not reached."""
+
+    kind, status, exit_code = "unreached", 503, 1
+
+
+class UnansweredError(QueryError):
+    """The order was given and has no answer yet: it may still be carried out."""
+
+    kind, status, exit_code = "unanswered", 503, 1
+
+
+class TooSlowError(QueryError):
+    """There was no answer in time."""
+
+    kind, status = "too_slow", 504
+
+
+class InternalError(QueryError):
+    """This node has a fault."""
+
+    kind, status = "internal", 500
+
+
+ERRORS: Final[Mapping[str, type[QueryError]]] = {
+    one.kind: one
+    for one in (
+        MalformedError,
+        UnauthenticatedError,
+        ForbiddenError,
+        UnknownNameError,
+        ConflictError,
+        RefusedError,
+        InvalidDocumentError,
+        UnavailableError,
+        UnreachedError,
+        UnansweredError,
+        TooSlowError,
+        InternalError,
+    )
+}
+
+
+def raised(error: Error) -> QueryError:
+    """What to raise where an error was received."""
+    kind = ERRORS.get(error.kind, QueryError)
+    return kind(error.error, did_you_mean=error.did_you_mean, request=error.request, problems=error.problems)

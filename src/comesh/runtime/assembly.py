@@ -12,6 +12,7 @@ import secrets
 import traceback
 from typing import Final
 
+from comesh import __version__
 from comesh.core.effects import Observation
 from comesh.core.events import LeaveAsked, Started
 from comesh.core.ids import NodeId
@@ -22,9 +23,16 @@ from comesh.core.program import Program
 from comesh.deployment.model import Deployment
 from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.queries.answers import News
+from comesh.queries.mesh import Mesh
+from comesh.queries.news import NewsDesk
+from comesh.queries.node_reads import answered
+from comesh.queries.peers import FIRST_BYTE as READ
+from comesh.queries.peers import Answers, Peers
+from comesh.queries.table import Table
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.catching_up import chain_of_others, should_ask, took_part
 from comesh.runtime.clock import Clock, LastWall, MeshClock
+from comesh.runtime.comparison import Comparison
 from comesh.runtime.control import Control
 from comesh.runtime.credentials import Credentials
 from comesh.runtime.devices import DeviceEvent, Devices
@@ -33,19 +41,18 @@ from comesh.runtime.documents import (
     Chain,
     Compiler,
     DocumentError,
+    Documents,
     claim_data_directory,
-    digest,
     first_chain,
     make_data_directory,
     tell_other_document,
 )
+from comesh.runtime.history import History
 from comesh.runtime.host import Host
-from comesh.runtime.inquiries import Inquiries
 from comesh.runtime.journal import Journal, JournalError
 from comesh.runtime.log import Log
+from comesh.runtime.node_view import NodeView, Parts
 from comesh.runtime.options import Address, NodeOptions
-from comesh.runtime.questions import FIRST_BYTE as QUESTION
-from comesh.runtime.questions import Questions
 from comesh.runtime.recording import (
     Began,
     DeviceActed,
@@ -61,7 +68,6 @@ from comesh.runtime.recording import (
 from comesh.runtime.revocation_gossip import RevocationGossip
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
-from comesh.runtime.view import View
 
 FLUSH_MS: Final = 50.0
 """What need not be flushed before it is acknowledged is durable after this long."""
@@ -87,13 +93,13 @@ class Assembly:
         self.was_ready = False
         self._leaves = False
         self._broken_chore = ""
-        self.compiler = Compiler()
 
     async def open(self) -> None:
         options = self.options
         make_data_directory(options.data)
-        chain, other_text = first_chain(options.document, options.data, options.name, self.compiler)
-        self.deployment = self.compiler.deployment(chain.text)
+        compiler = Compiler()
+        chain, other_text = first_chain(options.document, options.data, options.name, compiler)
+        self.documents = Documents(chain, compiler)
         claim_data_directory(options.data, options.name)
         book = known_addresses(self.deployment, options.addresses)
         need_addresses(options.name, self.deployment, book, listens=bool(options.listen))
@@ -107,10 +113,9 @@ class Assembly:
         self.trust = Trust(options.keys, options.data, options.name, self.log, self.clock.monotonic_ms)
         self.clock.raise_floor(self.credentials.issued_ms)
         self.trust.set_clock(self._certain_wall_ms)
-        if should_ask(self):
-            chain = self._begin_with(await chain_of_others(self, chain), chain)
-        programs = chain.programs(self.compiler)
-        self.document_digest = digest(self.deployment)
+        if should_ask(options.data, initialise=options.initialise):
+            chain = await self._chain_of_mesh(chain)
+        programs = chain.programs(compiler)
         self.journal = Journal.open(
             options.data,
             create="initialise" if options.initialise else "replace",
@@ -120,9 +125,8 @@ class Assembly:
         self.journal.flush_takes_ms = options.flush_takes_ms
         for note in self.journal.notes:
             self.log.warn(note)
-        self._first_texts = chain.texts
-        self.first_digest = digest(self.compiler.deployment(chain.texts[1]))
-        tell_other_document(options.document, other_text, self.chain().texts, self.log)
+        self.documents.later = lambda: self.journal.image.documents
+        tell_other_document(options.document, other_text, self.documents.chain().texts, self.log)
         self._init_came_late = options.initialise and not self.journal.initialised
         if self._init_came_late:
             self.log.warn(NOT_FIRST)
@@ -138,19 +142,23 @@ class Assembly:
         self.revocation_gossip.post()
         self._chores = [
             asyncio.create_task(self._keep_house()),
-            asyncio.create_task(self.inquiries.compare_clocks()),
+            asyncio.create_task(self.comparison.go_on()),
             asyncio.create_task(self.revocation_gossip.look_after_files()),
             asyncio.create_task(self.revocation_gossip.ask_others()),
         ]
         for chore in self._chores:
             chore.add_done_callback(self._on_chore_ended)
 
-    def _begin_with(self, found: Chain, own: Chain) -> Chain:
+    async def _chain_of_mesh(self, own: Chain) -> Chain:
         """What the others run by, in the place of what this node was given."""
+        options = self.options
+        found = await chain_of_others(
+            self.make_transport, self.machine_clock, self.documents, options.name, options.data
+        )
         if found.texts != own.texts:
             self.log.say(f"begins with the {found.newest} versions of the document that the others have")
-            self.deployment = self.compiler.deployment(found.text, f"version {found.newest}")
-            found.write(self.options.data)
+            self.documents = Documents(found, self.documents.compiler)
+            found.write(options.data)
         return found
 
     def _make_node(self, programs: list[Program]) -> None:
@@ -160,7 +168,7 @@ class Assembly:
             membership=MembershipSettings(period_ms=self.deployment.settings.membership_period_ms),
             seed=secrets.randbits(63),
             program=programs[0],
-            compile_text=self.compiler,
+            compile_text=self.documents.compiler,
         )
         assert self.node.groups is not None
         for later in programs[1:]:
@@ -204,22 +212,39 @@ class Assembly:
         )
 
     def _answer(self) -> None:
-        """People's questions, and those of other nodes on their behalf."""
-        self.view = View(self.node, self.clock.wall_ms)
-        self.host.listeners.append(self.view.on_observation)
-        self.inquiries = Inquiries(self)
-        self.questions = Questions(self.transport.send, self._answer_peer, self.clock.monotonic_ms)
-        self.revocation_gossip = RevocationGossip(self)
-        self.host.listeners.append(self.revocation_gossip.on_observation)
+        """People's requests, and the reads of other nodes."""
+        self.history = History(self.node, self.clock.wall_ms)
+        self.view = NodeView(
+            Parts(
+                node=self.node,
+                options=self.options,
+                log=self.log,
+                documents=self.documents,
+                clock=self.clock,
+                machine_clock=self.machine_clock,
+                trust=self.trust,
+                journal=self.journal,
+                transport=self.transport,
+                devices=self.devices,
+                host=self.host,
+                history=self.history,
+                trouble=self.trouble,
+            )
+        )
+        answers = Answers(lambda read: answered(read, self.view), self.clock.wall_ms, __version__)
+        self.peers = Peers(self.transport.send, answers, self.clock.monotonic_ms)
+        mesh = Mesh(self.view, self.peers)
+        self.table = Table(mesh)
+        self.news = NewsDesk(mesh, self.peers, self.history.watchers)
+        self.comparison = Comparison(mesh, self.peers, self.clock)
+        self.revocation_gossip = RevocationGossip(self.trust, self.peers, lambda: mesh.others, self.host.give)
+        self.host.listeners += [self.history.on_observation, self.revocation_gossip.on_observation]
         self.host.counters.update(self.trust.counters)
         self.trust.counters = self.host.counters
         self.trust.on_credentials.append(self._on_credentials)
         self.trust.on_revoked.append(self._on_revoked)
-        self.view.watchers.append(self.questions.tell_news)
-        self.view.watchers.append(self._log_news)
-        self.control = Control(
-            self.options.data, self.inquiries.answer, self.inquiries.stream, where=self.options.name
-        )
+        self.history.watchers += [self.peers.tell_news, self._log_news]
+        self.control = Control(self.options.data, self.table, self.news, where=self.options.name)
 
     def _begin(self) -> None:
         journal = self.journal
@@ -274,19 +299,15 @@ class Assembly:
 
     def _deliver(self, sender: NodeId, message: bytes) -> None:
         first = message[0] if message else 0
-        if first not in (QUESTION, DEVICES):  # then it is of the core, in this wire version or another
+        if first not in (READ, DEVICES):  # then it is of the core, in this wire version or another
             self.host.deliver(sender, message)
         elif sender not in self.deployment.nodes:
             self.host.counters["dropped: from a node that the deployment does not have"] += 1
-        elif first == QUESTION:
-            if not self.questions.on_frame(sender, message):
-                self.host.counters["dropped: a question that cannot be read"] += 1
+        elif first == READ:
+            if not self.peers.on_frame(sender, message):
+                self.host.counters["dropped: a read of another node that cannot be read"] += 1
         elif not self.devices.on_frame(sender, message):
             self.host.counters["dropped: a frame that cannot be read"] += 1
-
-    def _answer_peer(self, ask: str, about: str) -> bytes:
-        answer = self.revocation_gossip.answer_peer(ask, about)
-        return self.inquiries.answer_peer(ask, about) if answer is None else answer
 
     def _on_credentials(self) -> None:
         self.transport.take_credentials(self.credentials)
@@ -296,6 +317,11 @@ class Assembly:
         self.transport.end_refused()
         if self.trust.is_revoked:
             self.stop(self.trust.own_words())
+
+    @property
+    def deployment(self) -> Deployment:
+        """The document as it is now."""
+        return self.documents.deployment
 
     @property
     def credentials(self) -> Credentials:
@@ -360,17 +386,13 @@ class Assembly:
 
     # -- addresses and versions --------------------------------------------------------------------------
 
-    def chain(self) -> Chain:
-        """All documents that this node has, from the first one on."""
-        return Chain({**self._first_texts, **self.journal.image.documents})
-
     def _addresses(self, deployment: Deployment) -> dict[NodeId, tuple[Address, ...]]:
         """Of the others."""
         known = known_addresses(deployment, self.options.addresses)
         return {name: found for name, found in known.items() if name != self.options.name}
 
     def _tell_what_it_waits_for(self) -> None:
-        unreached = "; ".join(f"{node}: {why}" for node, why in self.inquiries.unreached().items())
+        unreached = "; ".join(f"{node}: {why}" for node, why in self.view.unreached().items())
         self.log.warn(
             "not ready yet: it waits for the other members of its groups"
             + (f". Not reached: {unreached}" if unreached else "")
@@ -379,8 +401,7 @@ class Assembly:
     def _adopt(self, version: int, text: str, *, strict: bool) -> None:
         """A newer deployment version: its addresses, devices and durability."""
         try:
-            self.deployment = self.compiler.deployment(text, f"version {version}")
-            self.document_digest = digest(self.deployment)
+            self.documents.adopt(version, text)
             for name, addresses in self._addresses(self.deployment).items():
                 self.transport.set_addresses(name, addresses)
             self.devices.adopt(self.deployment)
@@ -391,7 +412,7 @@ class Assembly:
 
     async def _keep_house(self) -> None:
         """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
-        version = max(self._first_texts)
+        version = self.documents.first_newest
         waited_s = 0.0
         while True:
             if self.node.deployment != version and self.node.groups is not None:
@@ -401,7 +422,7 @@ class Assembly:
                 waited_s += HOUSEKEEPING_S
                 self.was_ready = self.view.ready
                 if self.was_ready:
-                    took_part(self)
+                    took_part(self.options.data)
                     self.log.say("ready")
                 elif waited_s % STILL_WAITS_S == 0:
                     self._tell_what_it_waits_for()

@@ -6,17 +6,20 @@ as after an outage of all, and asks again when it next starts, unless it took pa
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
+from comesh import __version__
 from comesh.core.ids import NodeId
-from comesh.runtime.documents import Chain, DocumentError, parsed
+from comesh.queries.answers import Fresh, Silence
+from comesh.queries.node_reads import OwnChain
+from comesh.queries.peers import Answers, Peers
+from comesh.runtime.clock import Clock
+from comesh.runtime.documents import Chain, DocumentError, Documents, parsed
 from comesh.runtime.journal.files import JOURNAL
-from comesh.runtime.questions import Questions
+from comesh.runtime.transport.udp import UdpTransport
 
-if TYPE_CHECKING:
-    from comesh.runtime.assembly import Assembly
-
-ASK: Final = "chain"
 WITHIN_S: Final = 5.0
 """How long the others are asked in all."""
 ROUND_S: Final = 1.0
@@ -24,66 +27,60 @@ UNTOLD: Final = "untold"
 """The file in the data directory of a node that began without an answer, and was not ready since."""
 
 
-def should_ask(assembly: "Assembly") -> bool:
-    """It has no journal, or none of a time in which it was told."""
-    data = assembly.options.data
-    untold = not (data / JOURNAL).exists() or (data / UNTOLD).exists()
-    return untold and not assembly.options.initialise
+def should_ask(data: Path, *, initialise: bool) -> bool:
+    """It has no journal, or none of a time in which it was told; and it does not begin the mesh."""
+    return not initialise and (not (data / JOURNAL).exists() or (data / UNTOLD).exists())
 
 
-async def chain_of_others(assembly: "Assembly", own: Chain) -> Chain:
+async def chain_of_others(
+    make_transport: Callable[[], UdpTransport], clock: Clock, own: Documents, name: NodeId, data: Path
+) -> Chain:
     """The chain of the first other node that answers; the own one, if nobody does."""
-    name = assembly.options.name
-    others = [node for node in assembly.deployment.nodes if node != name]
+    others = [node for node in own.deployment.nodes if node != name]
     if not others:
-        return own
-    found = await _ask(assembly, others, own, name)
-    if found is None:
-        (assembly.options.data / UNTOLD).touch()
-        return own
-    took_part(assembly)
-    return found
-
-
-def took_part(assembly: "Assembly") -> None:
-    """What it goes by is what the mesh goes by."""
-    (assembly.options.data / UNTOLD).unlink(missing_ok=True)
-
-
-async def _ask(assembly: "Assembly", others: list[NodeId], own: Chain, name: NodeId) -> Chain | None:
-    transport = assembly.make_transport()
-    questions = Questions(transport.send, lambda ask, about: b"null", assembly.clock.monotonic_ms)
+        return own.chain()
+    transport = make_transport()
+    peers = Peers(transport.send, Answers(lambda read: None, clock.wall_ms, __version__), clock.monotonic_ms)
 
     def deliver(sender: NodeId, message: bytes) -> None:
-        questions.on_frame(sender, message)
+        peers.on_frame(sender, message)
 
     await transport.open(deliver)
     try:
-        return await _asked(questions, others, own, name)
+        found = await _asked(peers, others, own.chain(), name)
     finally:
         await transport.close()
+    if found is None:
+        (data / UNTOLD).touch()
+        return own.chain()
+    took_part(data)
+    return found
 
 
-async def _asked(questions: Questions, others: list[NodeId], own: Chain, name: NodeId) -> Chain | None:
+def took_part(data: Path) -> None:
+    """What it goes by is what the mesh goes by."""
+    (data / UNTOLD).unlink(missing_ok=True)
+
+
+async def _asked(peers: Peers, others: list[NodeId], own: Chain, name: NodeId) -> Chain | None:
     for _ in range(int(WITHIN_S / ROUND_S)):
-        asking = [asyncio.ensure_future(questions.ask([one], ASK, within_s=ROUND_S)) for one in others]
+        asking = [asyncio.ensure_future(peers.ask(one, OwnChain(), within_s=ROUND_S)) for one in others]
         try:
-            for done in asyncio.as_completed(asking):
-                for answer in (await done).values():
-                    found = _chain(answer)
-                    if found is not None and name in parsed(found.text, "another node").nodes:
-                        return own if own.extends(found) else found
+            for told in asyncio.as_completed(asking):
+                found = _chain(await told)
+                if found is not None and name in parsed(found.text, "another node").nodes:
+                    return own if own.extends(found) else found
         finally:
             for task in asking:
                 task.cancel()
     return None
 
 
-def _chain(answer: bytes | None) -> Chain | None:
-    """None: it has said nothing, or nothing of use, as a node of an older version does."""
-    if answer is None or answer == b"null":
+def _chain(told: Fresh[str] | Silence) -> Chain | None:
+    """None: it has said nothing, or nothing of use, as a node of another version does."""
+    if isinstance(told, Silence):
         return None
     try:
-        return Chain.load(answer.decode(), "another node")
-    except (DocumentError, UnicodeDecodeError):
+        return Chain.load(told.answer, "another node")
+    except DocumentError:
         return None

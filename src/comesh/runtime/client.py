@@ -3,36 +3,47 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from comesh.runtime.control import socket_of
+from comesh.queries.answers import Error, Lost, News, QueryError, raised
+from comesh.queries.requests import Query, Watch, answer_type
 
-ANSWER_S: Final = 20.0
-_T = TypeVar("_T")
+SOCKET: Final = "control.sock"
+POINTER: Final = "control.path"
+"""Where the path of a socket is too long for the system, it is elsewhere, and this file says where."""
+ERROR: Final = b'{"error":'
+"""How an `Error` begins, and no answer."""
+MARGIN_S: Final = 5.0
+"""How much longer an answer is waited for than the node may take."""
+A = TypeVar("A")
+_read_news: Final = msgspec.json.Decoder(News | Lost).decode
 
 
-class NoAnswerError(Exception):
+class NoAnswerError(QueryError):
     """The node does not run, or did not answer; str() says what to do."""
 
-
-class SaidNoError(NoAnswerError):
-    """The node understood, and the answer is no: there is no such thing, or it is out of reach."""
+    kind = "no_answer"
 
 
 class AnyClient(Protocol):
-    """Whoever asks a node: on this machine, or over HTTP (`remote.RemoteClient`)."""
+    """Asks a node: on this machine, or over HTTP (`remote.RemoteClient`)."""
 
     def __enter__(self) -> "AnyClient": ...
     def __exit__(self, *_: object) -> None: ...
-    def wait(self, within_s: float) -> None: ...
-    def ask(self, kind: type[_T], ask: str, **about: Any) -> _T: ...
-    def watch(self, kind: type[_T]) -> Iterator[_T]: ...
+    def ask(self, query: Query[A]) -> A:
+        """The answer to a request. QueryError: why there is none. NoAnswerError: the node was not reached."""
+        ...
+
+    def watch(self) -> Iterator[News | Lost]:
+        """What happens in the whole mesh, until the node ends."""
+        ...
 
 
 class Client:
-    def __init__(self, directory: Path, *, within_s: float = ANSWER_S) -> None:
+    def __init__(self, directory: Path, *, within_s: float | None = None) -> None:
+        """within_s: how long an answer is waited for; left out: as long as the request may take."""
         try:
             path = socket_of(directory)
         except PermissionError as wrong:
@@ -40,8 +51,9 @@ class Client:
         if path is None:
             raise NoAnswerError(f"no node runs from {directory}; start it with `comesh node` or `comesh up`")
         self.directory = directory
+        self._within_s = within_s
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(within_s)
+        self._socket.settimeout(Query.within_s if within_s is None else within_s)
         try:
             self._socket.connect(str(path))
         except OSError as wrong:
@@ -64,27 +76,29 @@ class Client:
         self._lines.close()
         self._socket.close()
 
-    def wait(self, within_s: float) -> None:
-        """How long an answer may take from now on."""
+    def ask(self, query: Query[A]) -> A:
+        within_s = query.within_s + MARGIN_S if self._within_s is None else self._within_s
         self._socket.settimeout(within_s)
-
-    def ask(self, kind: type[_T], ask: str, **about: Any) -> _T:
-        """The answer to one question, as what it is."""
-        return self._read(self._ask({"ask": ask, **about}), kind)
-
-    def watch(self, kind: type[_T]) -> Iterator[_T]:
-        """News, for ever."""
-        self._socket.settimeout(None)
-        self._write({"ask": "watch"})
-        while line := self._line():
-            yield self._read(line, kind)
-
-    def _ask(self, question: dict[str, Any]) -> bytes:
-        self._write(question)
+        self._write(query)
         line = self._line()
         if not line:
             raise NoAnswerError(f"the node of {self.directory} ended while it was asked")
-        return line
+        try:
+            if line.startswith(ERROR):
+                raise raised(msgspec.json.decode(line, type=Error))
+            answer: A = msgspec.json.decode(line, type=answer_type(type(query)))
+        except msgspec.DecodeError as wrong:
+            raise NoAnswerError(
+                f"the node of {self.directory} says what this command does not understand ({wrong}): "
+                "use the comesh of the same version as the node"
+            ) from wrong
+        return answer
+
+    def watch(self) -> Iterator[News | Lost]:
+        self._socket.settimeout(None)
+        self._write(Watch())
+        while line := self._line():
+            yield _read_news(line)
 
     def _line(self) -> bytes:
         try:
@@ -97,24 +111,22 @@ class Client:
         except OSError as wrong:
             raise NoAnswerError(f"the node of {self.directory} went away: {wrong.strerror}") from wrong
 
-    def _read(self, line: bytes, kind: type[_T]) -> _T:
-        if line.startswith(b'{"error"'):
-            said = msgspec.json.decode(line, type=dict[str, Any])
-            raise (SaidNoError if said.get("no") else NoAnswerError)(said["error"])
+    def _write(self, request: msgspec.Struct) -> None:
         try:
-            return msgspec.json.decode(line, type=kind)
-        except msgspec.DecodeError as wrong:
-            raise NoAnswerError(
-                f"the node of {self.directory} says what this command does not understand ({wrong}): "
-                "use the comesh of the same version as the node"
-            ) from wrong
-
-    def _write(self, question: dict[str, Any]) -> None:
-        try:
-            self._socket.sendall(msgspec.json.encode(question) + b"\n")
+            self._socket.sendall(msgspec.json.encode(request) + b"\n")
         except OSError as wrong:
             raise NoAnswerError(f"the node of {self.directory} went away: {wrong.strerror}") from wrong
 
 
 def _others_own(directory: Path) -> str:
     return f"{directory} belongs to another user: ask as that user, for example with sudo -u comesh"
+
+
+def socket_of(directory: Path) -> Path | None:
+    """Where the node with this data directory listens; None: nowhere."""
+    pointer = directory / POINTER
+    if pointer.is_file():
+        path = Path(pointer.read_text())
+        return path if path.exists() else None
+    path = directory / SOCKET
+    return path if path.exists() else None

@@ -1,30 +1,13 @@
 """The door of a node for people on its machine: a Unix socket in its data directory, a JSON object per line.
 
-    {"ask": "status"}                      what this node knows
-    {"ask": "mesh"}                        what every node says, each asked by this one
-    {"ask": "doctor"}                      how every node and its machine are, and whom it hears
-    {"ask": "nodes"}, {"ask": "node", "node": "..."}, and so with groups, devices, routines
-    {"ask": "names", "kind": "device"}     all names of a kind, without asking anybody
-    {"ask": "runs", "limit": 50}           the latest runs
-    {"ask": "run", "run": "..."}           what a run did, or the latest run of a routine, from all nodes
-    {"ask": "fire", "routine": "...", "request": "..."}
-    {"ask": "pause", "routine": "..."}     it does not fire; without a routine: nothing does. And "resume"
-    {"ask": "maintain", "device": "...", "on": true}       routines leave it alone
-    {"ask": "set", "device": "...", "command": "...", "argument": ...}    by hand, through its lock
-    {"ask": "unlock", "device": "...", "run": "..."}       the run that holds it is stopped
-    {"ask": "audit"}                       who did what
-    {"ask": "versions"}, {"ask": "version", "version": 2}, {"ask": "chain"}     of the document
-    {"ask": "preview", "text": "..."}      what a document would change
-    {"ask": "apply", "base": 1, "text": "...", "why": "..."}      have the mesh run by it
-    {"ask": "reach", "version": 2}         have all groups work by it at once
-    {"ask": "recover", "group": "..."}     go on alone, because its other members are lost for good
-    {"ask": "watch"}                       news of the whole mesh, line by line, until the socket is closed
-    {"ask": "device", "device": "...", "be": "slow|silent|gone|well", "ms": 500}    a virtual one of this node
-    {"ask": "device", "device": "...", "readings": {"open": "true"}}                as if somebody had done it
-    {"ask": "device", "device": "...", "press": {"press": "double"}}                an event
+    {"ask": "status"}                                      what this node knows
+    {"ask": "device", "device": "lamp"}                    how a device is
+    {"ask": "pause", "routine": "night", "request": "a"}   an order, carried out once
+    {"ask": "watch"}                                       news, line by line, until the socket is closed
 
-Every answer is one line; `{"error": "..."}` says what was wrong, with `"no": true` where the question was
-understood and there is no such thing, or it is out of reach. Only the node's own user can open it.
+`comesh.queries.requests` has all of them: the tag of a request is what `ask` says. Every answer is one line;
+an `Error` says what was wrong. Only the node's own user can open it, and may do everything; who that is, for
+the audit log, the system says.
 """
 
 import asyncio
@@ -34,15 +17,19 @@ import pwd
 import socket
 import struct
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-SOCKET: Final = "control.sock"
-POINTER: Final = "control.path"
-"""Where the path of a socket is too long for the system, it is elsewhere, and this file says where."""
+from comesh.queries.answers import MalformedError, QueryError, UnavailableError
+from comesh.queries.mesh import Asker
+from comesh.queries.news import NewsDesk
+from comesh.queries.requests import Query, Request, Role, Watch
+from comesh.queries.table import Table
+from comesh.runtime.client import POINTER, SOCKET
+
 ELSEWHERE: Final = "comesh-"
 """How the directory is called where it is then."""
 LONGEST_PATH: Final = 100
@@ -52,20 +39,17 @@ MAX_CLIENTS: Final = 64
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
-Asked = dict[str, Any]
-Answer = Callable[[Asked], Awaitable[object]]
-Stream = Callable[[Asked], AsyncIterator[object]]
+MALFORMED: Final = 'a request is one JSON object per line, such as {"ask": "status"}'
+_decode: Final[Callable[[bytes], Query[Any] | Watch]] = msgspec.json.Decoder(Request | Watch).decode
 
 
 class Control:
-    """Serves `answer` for one line, and `stream` for asks that go on (`watch`)."""
-
-    def __init__(self, directory: Path, answer: Answer, stream: Stream, *, where: str = "") -> None:
+    def __init__(self, directory: Path, table: Table, news: NewsDesk, *, where: str = "") -> None:
         """where: the node, in the names of those who ask."""
         self._where = where
         self._directory = directory
-        self._answer = answer
-        self._stream = stream
+        self._table = table
+        self._news = news
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
         self._path = directory / SOCKET
@@ -109,7 +93,8 @@ class Control:
         self._clients.add(task)
         try:
             if len(self._clients) > MAX_CLIENTS:
-                await _write(writer, {"error": f"{MAX_CLIENTS} others ask already; try again"})
+                full = UnavailableError(f"{MAX_CLIENTS} others ask already; try again")
+                await _write(writer, full.as_error())
                 return
             while line := await reader.readline():
                 await self._on_line(line, reader, writer)
@@ -121,34 +106,44 @@ class Control:
 
     async def _on_line(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            asked = msgspec.json.decode(line, type=Asked)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            await _write(
-                writer, {"error": 'a question is one JSON object per line, such as {"ask": "status"}'}
-            )
-            return
-        if asked.get("ask") == "watch":
-            await self._tell_until_gone(asked, reader, writer)
+            request = _decoded(line)
+            if isinstance(request, Watch):
+                await self._tell_until_gone(reader, writer)
+                return
+            asker = Asker(by=f"{_user(writer)}@{self._where}", role=Role.OPERATOR)
+            answer: object = await self._table.answer(request, asker)
+        except QueryError as wrong:
+            await _write(writer, wrong.as_error())
         else:
-            await _write(writer, await self._answer({**asked, "by": f"{_user(writer)}@{self._where}"}))
+            await _write(writer, answer)
 
-    async def _tell_until_gone(
-        self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Who watches says nothing more; when it goes, also without any news, its place is free."""
+    async def _tell_until_gone(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A follower says nothing more; when it goes, also without any news, its place is free."""
+        follower = self._news.follow()
 
         async def tell() -> None:
-            async for news in self._stream(asked):
-                await _write(writer, news)
+            while True:
+                for news in await follower.take():
+                    await _write(writer, news)
 
         telling = asyncio.ensure_future(tell())
         gone = asyncio.ensure_future(reader.read())
         try:
             await asyncio.wait((telling, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._news.leave(follower)
             for task in (telling, gone):
                 task.cancel()
             await asyncio.gather(telling, gone, return_exceptions=True)
+
+
+def _decoded(line: bytes) -> Query[Any] | Watch:
+    try:
+        return _decode(line)
+    except msgspec.ValidationError as wrong:
+        raise MalformedError(f"this node has no such request ({wrong}): is it of another version?") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise MalformedError(MALFORMED) from None
 
 
 def _user(writer: asyncio.StreamWriter) -> str:
@@ -166,13 +161,3 @@ def _user(writer: asyncio.StreamWriter) -> str:
 async def _write(writer: asyncio.StreamWriter, answer: object) -> None:
     writer.write(msgspec.json.encode(answer) + b"\n")
     await writer.drain()
-
-
-def socket_of(directory: Path) -> Path | None:
-    """Where the node with this data directory listens; None: nowhere."""
-    pointer = directory / POINTER
-    if pointer.is_file():
-        path = Path(pointer.read_text())
-        return path if path.exists() else None
-    path = directory / SOCKET
-    return path if path.exists() else None

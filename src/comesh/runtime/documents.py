@@ -11,7 +11,7 @@ by: a changed file is told, and does nothing; but a longer chain is taken.
 import base64
 import lzma
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import count, takewhile
 from pathlib import Path
@@ -172,6 +172,33 @@ class Compiler:
         except DocumentError as wrong:
             raise ValueError(str(wrong)) from wrong
         return program_of(deployment, version, previous, text=text)
+
+
+class Documents:
+    """The documents that a running node goes by: the newest one, and the chain of all."""
+
+    def __init__(self, chain: Chain, compiler: Compiler) -> None:
+        self.compiler = compiler
+        self.later: Callable[[], Mapping[int, str]] = dict
+        """Versions that came since the start, as the journal has them."""
+        self._first = chain
+        self.deployment = compiler.deployment(chain.text)
+        self.digest = digest(self.deployment)
+        self.first_digest = digest(compiler.deployment(chain.texts[1]))
+
+    @property
+    def first_newest(self) -> int:
+        """The newest version that this node began with."""
+        return self._first.newest
+
+    def chain(self) -> Chain:
+        """All documents that this node has, from the first one on."""
+        return Chain({**self._first.texts, **self.later()})
+
+    def adopt(self, version: int, text: str) -> None:
+        """DocumentError: it cannot be read."""
+        self.deployment = self.compiler.deployment(text, f"version {version}")
+        self.digest = digest(self.deployment)
 
 
 def kept_document(data: Path, version: int) -> Path:

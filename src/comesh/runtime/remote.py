@@ -1,4 +1,4 @@
-"""Asks any node by its HTTP interface, with the questions that `client.Client` asks a node on this machine.
+"""Asks any node by its HTTP interface, with the requests that `client.Client` gives a node on this machine.
 
 A node is known by its certificate, which an authority of the deployment has signed, and which is not on the
 list of revoked ones beside the keys; the token goes to no other. Beyond this machine only with TLS.
@@ -10,26 +10,23 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from comesh.runtime.client import ANSWER_S, NoAnswerError, SaidNoError
+from comesh.queries.answers import ERRORS, Error, Lost, News, raised
+from comesh.queries.requests import BASE, Query, answer_type, name_of, path_names
+from comesh.runtime.client import MARGIN_S, NoAnswerError
 from comesh.runtime.credentials import CredentialsError
 from comesh.runtime.options import is_loopback
-from comesh.runtime.remote_orders import ORDERS, done, order_path
 from comesh.runtime.revocation import is_revoked
 
 TOKEN: Final = "COMESH_TOKEN"
-BASE: Final = "/api/v1"
 SILENT_S: Final = 60.0
 """A stream of events says something at least every 15 s."""
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-LISTS: Final = ("nodes", "groups", "devices", "routines", "versions", "chain")
-ENTITIES: Final = ("node", "group", "device", "routine", "run")
-SAYS_NO: Final = (404, 409, 503)
 _NODE_URI: Final = "comesh:node:"
-_T = TypeVar("_T")
+A = TypeVar("A")
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +63,13 @@ def read_token(file: Path | None, *, operator: bool = False) -> str:
 
 
 class RemoteClient:
-    def __init__(self, target: Target, token: str, keys: Path, *, within_s: float = ANSWER_S) -> None:
+    def __init__(self, target: Target, token: str, keys: Path) -> None:
         if not target.tls and not is_loopback(target.host):
             raise NoAnswerError(
                 f"{target} is asked without TLS, so everybody on the way could read the token; write https://"
             )
         self._target = target
         self._token = token
-        self._within_s = within_s
         self._keys = keys
         self._context = _context(keys) if target.tls else None
         self._open: http.client.HTTPConnection | None = None
@@ -89,74 +85,43 @@ class RemoteClient:
             self._open.close()
             self._open = None
 
-    def wait(self, within_s: float) -> None:
-        """How long an answer may take from now on."""
-        self._within_s = within_s
+    def ask(self, query: Query[A]) -> A:
+        route, kind = query.http, type(query)
+        if route is None:
+            raise NoAnswerError(
+                f"{name_of(kind)!r} cannot be asked over HTTP; ask on the machine of the node"
+            )
+        named = path_names(kind)
+        path = BASE + route.path.format(**{name: quote(str(getattr(query, name)), safe="") for name in named})
+        rest = {
+            field.name: value
+            for field in msgspec.structs.fields(kind)
+            if field.name not in named and (value := getattr(query, field.name)) != field.default
+        }
+        body = None
+        if route.method == "POST":
+            body = msgspec.json.encode(rest)
+        elif rest:
+            path += "?" + urlencode(rest)
+        response = self._request(route.method, path, body, within_s=query.within_s + MARGIN_S)
+        answer: A = self._decoded(self._body(response), answer_type(kind))
+        return answer
 
-    def ask(self, kind: type[_T], ask: str, **about: Any) -> _T:
-        """The answer to one question, as what it is."""
-        if ask == "fire":
-            return self._fire(kind, **about)
-        if ask in ORDERS:
-            return self._order(kind, ask, about)
-        if ask in ("preview", "reach"):
-            path = f"{BASE}/preview" if ask == "preview" else f"{BASE}/versions/{about.pop('version')}/reach"
-            return self._decoded(self._body(self._request("POST", path, msgspec.json.encode(about))), kind)
-        if ask == "apply":
-            return self._apply(kind, about)
-        return self._decoded(self._get(_path(ask, about)), kind)
-
-    def watch(self, kind: type[_T]) -> Iterator[_T]:
-        """News, until the node ends."""
+    def watch(self) -> Iterator[News | Lost]:
         response = self._request("GET", f"{BASE}/events", within_s=SILENT_S)
-        event = b""
         while line := self._line(response):
             name, _, value = line.rstrip(b"\r\n").partition(b": ")
-            if name == b"event":
-                event = value
-            elif name == b"data" and event == b"news":
-                yield self._decoded(value, kind)
+            if name == b"data":
+                news: News | Lost = self._decoded(value, News | Lost)
+                yield news
 
     # -- inside ------------------------------------------------------------------------------------------
 
-    def _fire(self, kind: type[_T], *, routine: str, **wish: str) -> _T:
-        """As the control socket answers: with the run, or why there is none."""
-        path = f"{BASE}/routines/{quote(routine, safe='')}/fire"
-        try:
-            response = self._request("POST", path, msgspec.json.encode(wish))
-            answer = msgspec.json.decode(self._body(response), type=dict[str, Any])
-            fired = {"run": answer["run"], "why_not": ""}
-        except SaidNoError as wrong:
-            fired = {"run": None, "why_not": str(wrong).removeprefix(f"{routine} was not fired: ")}
-        return msgspec.convert(fired, kind)
-
-    def _order(self, kind: type[_T], ask: str, about: dict[str, Any]) -> _T:
-        path, wish = order_path(ask, about)
-        try:
-            response = self._request("POST", f"{BASE}/{path}", msgspec.json.encode(wish))
-            return msgspec.convert(done(msgspec.json.decode(self._body(response))), kind)
-        except SaidNoError as wrong:
-            return msgspec.convert(done({}, str(wrong)), kind)
-
-    def _apply(self, kind: type[_T], about: dict[str, Any]) -> _T:
-        """As the control socket answers: with the version, or why there is none."""
-        done: dict[str, Any] = {"request": about.get("request", ""), "version": None}
-        try:
-            response = self._request("POST", f"{BASE}/versions", msgspec.json.encode(about))
-            done |= msgspec.json.decode(self._body(response), type=dict[str, Any])
-        except SaidNoError as wrong:
-            done["why_not"] = str(wrong)
-        return msgspec.convert(done, kind)
-
-    def _get(self, path: str) -> bytes:
-        return self._body(self._request("GET", path))
-
     def _request(
-        self, method: str, path: str, body: bytes | None = None, *, within_s: float | None = None
+        self, method: str, path: str, body: bytes | None = None, *, within_s: float
     ) -> http.client.HTTPResponse:
         self.close()
-        wait_s = self._within_s if within_s is None else within_s
-        connection = self._open = self._connection(wait_s)
+        connection = self._open = self._connection(within_s)
         headers = {"authorization": f"Bearer {self._token}", "accept": "*/*"}
         try:
             connection.connect()
@@ -207,7 +172,7 @@ class RemoteClient:
         except (OSError, http.client.HTTPException) as wrong:
             self._not_reached(wrong)
 
-    def _decoded(self, body: bytes, kind: type[_T]) -> _T:
+    def _decoded(self, body: bytes, kind: Any) -> Any:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
@@ -218,10 +183,12 @@ class RemoteClient:
 
     def _refused(self, status: int, body: bytes) -> NoReturn:
         try:
-            said = msgspec.json.decode(body, type=dict[str, Any]).get("error", "")
+            error = msgspec.json.decode(body, type=Error)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            said = f"status {status}: is this the HTTP interface of a node?"
-        raise (SaidNoError if status in SAYS_NO else NoAnswerError)(f"{self._target}: {said}")
+            error = Error(error=f"status {status}: is this the HTTP interface of a node?")
+        if error.kind in ERRORS:
+            raise raised(error)
+        raise NoAnswerError(f"{self._target}: {error.error}")
 
     def _not_reached(self, wrong: Exception) -> NoReturn:
         raise NoAnswerError(_why(self._target, self._keys, wrong)) from wrong
@@ -242,20 +209,6 @@ def _context(keys: Path) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as wrong:
         raise NoAnswerError(f"{authority} cannot be used ({wrong})") from None
     return context
-
-
-def _path(ask: str, about: dict[str, Any]) -> str:
-    if ask in ("mesh", "doctor"):
-        return f"{BASE}/status/{ask}"
-    if ask == "version":
-        return f"{BASE}/versions/{about['version']}"
-    if ask in LISTS:
-        return f"{BASE}/{ask}"
-    if ask in ("runs", "audit"):
-        return f"{BASE}/{ask}" + (f"?limit={about['limit']}" if "limit" in about else "")
-    if ask in ENTITIES:
-        return f"{BASE}/{ask}s/{quote(about[ask], safe='')}"
-    raise NoAnswerError(f"{ask!r} cannot be asked over HTTP; ask on the machine of the node")
 
 
 def _why(target: Target, keys: Path, wrong: Exception) -> str:

@@ -7,26 +7,21 @@ node that is refused because it is revoked gets the list that says so.
 """
 
 import asyncio
-import base64
-import binascii
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from collections.abc import Callable
+from typing import Final
 
 from comesh.core.effects import AnnouncementLearned, Observation
 from comesh.core.events import AnnouncementPosted
 from comesh.core.ids import NodeId
-from comesh.runtime.questions import question
-from comesh.runtime.revocation import Rank, RevocationList
+from comesh.queries.answers import Silence
+from comesh.queries.node_reads import NewerRevocations, YouAreRevoked
+from comesh.queries.peers import Peers, unasked
+from comesh.runtime.revocation import RevocationList
 from comesh.runtime.transport.frames import MAX_ALONE_BYTES
-
-if TYPE_CHECKING:
-    from comesh.runtime.assembly import Assembly
+from comesh.runtime.trust import Trust
 
 KEY: Final = "revoked/"
 """Prefix of the announcements' keys; the digest of a list follows."""
-ASK: Final = "revoked"
-TELL: Final = "you are revoked"
 ASKED_AT_ONCE: Final = 3
 LOOK_S: Final = 1.0
 """How often files are looked at."""
@@ -39,14 +34,20 @@ MAX_WANTED: Final = 64
 MAX_ASKED_ROUNDS: Final = 100
 """For one announcement: then nobody who answers has it."""
 
-_Ranks = dict[str, Rank]
-"""What a node has of each authority."""
-
 
 class RevocationGossip:
-    def __init__(self, assembly: "Assembly") -> None:
-        self._assembly = assembly
-        self._trust = assembly.trust
+    def __init__(
+        self,
+        trust: Trust,
+        peers: Peers,
+        others: Callable[[], list[NodeId]],
+        post: Callable[[AnnouncementPosted], None],
+    ) -> None:
+        """others: the other nodes that live. post: has the core gossip an announcement."""
+        self._trust = trust
+        self._peers = peers
+        self._others = others
+        self._post = post
         self._wanted: dict[str, int] = {}
         """Digests of lists that announcements tell of, and how often they were asked for."""
         self._news = asyncio.Event()
@@ -57,7 +58,7 @@ class RevocationGossip:
     def post(self) -> None:
         """Tell everybody which lists there are."""
         for one in self._trust.revocations.lists:
-            self._assembly.host.give(AnnouncementPosted(key=KEY + one.digest, version=one.number, value=b""))
+            self._post(AnnouncementPosted(key=KEY + one.digest, version=one.number, value=b""))
 
     def on_observation(self, told: Observation) -> None:
         if isinstance(told, AnnouncementLearned) and told.key.startswith(KEY):
@@ -68,35 +69,6 @@ class RevocationGossip:
 
     def _held(self) -> set[str]:
         return {one.digest for one in self._trust.revocations.lists}
-
-    # -- questions of other nodes ------------------------------------------------------------------------
-
-    def answer_peer(self, ask: str, about: str) -> bytes | None:
-        """None: it is no question of these."""
-        if ask == ASK:
-            return self._newer(about)
-        if ask == TELL:
-            self._on_told(about)
-            return b""
-        return None
-
-    def _newer(self, about: str) -> bytes:
-        """The lists that count more than those of these ranks."""
-        try:
-            ranks = msgspec.json.decode(about, type=_Ranks)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return b""
-        return msgspec.msgpack.encode([one.der for one in self._trust.newer_than(ranks)])
-
-    def _on_told(self, about: str) -> None:
-        """Another node refuses this one, and shows why."""
-        if not about:
-            self._trust.hear_of_revocation()
-            return
-        try:
-            self._trust.take(base64.b64decode(about, validate=True))
-        except (binascii.Error, ValueError):
-            self._trust.counters["revocation lists refused: cannot be read"] += 1
 
     # -- for ever ----------------------------------------------------------------------------------------
 
@@ -122,31 +94,23 @@ class RevocationGossip:
             }
 
     async def _ask(self) -> None:
-        own = self._assembly.node.id
-        others = [node for node in self._assembly.node.membership.living if node != own]
+        others = self._others()
         if not others:
             return
         asked: list[NodeId] = []
         for _ in range(min(ASKED_AT_ONCE, len(others))):
             self._next = (self._next + 1) % len(others)
             asked.append(others[self._next])
-        ranks: _Ranks = {one.authority: one.rank for one in self._trust.revocations.lists}
-        about = msgspec.json.encode(ranks).decode()
-        asking = [self._assembly.questions.ask([node], ASK, about) for node in asked]
-        for answers in asyncio.as_completed(asking):  # one that is gone must not delay the others
-            for answer in filter(None, (await answers).values()):
-                self._take(answer)
-
-    def _take(self, answer: bytes) -> None:
-        try:
-            lists = msgspec.msgpack.decode(answer, type=list[bytes])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return
-        for der in lists:
-            self._trust.take(der)
+        read = NewerRevocations(than={one.authority: one.rank for one in self._trust.revocations.lists})
+        asking = [self._peers.ask(node, read) for node in asked]
+        for told in asyncio.as_completed(asking):  # one that is gone must not delay the others
+            lists = await told
+            if not isinstance(lists, Silence):
+                for der in lists.answer:
+                    self._trust.take(der)
 
 
 def last_words(proof: RevocationList) -> bytes:
     """To a node that is on the list: the list itself, or, if that is too long for a datagram, that it is."""
-    shown = question(TELL, base64.b64encode(proof.der).decode())
-    return shown if len(shown) <= MAX_ALONE_BYTES else question(TELL, "")
+    shown = unasked(YouAreRevoked(proof=proof.der))
+    return shown if len(shown) <= MAX_ALONE_BYTES else unasked(YouAreRevoked())

@@ -34,7 +34,7 @@ from comesh.lab.scenarios.strangers import strangers_flood_a_leader
 from comesh.lab.scenarios.thefts import a_node_is_stolen
 from comesh.lab.scenarios.twins import two_have_one_name
 from comesh.lab.small_disk import why_no_small_disk
-from comesh.runtime.client import NoAnswerError
+from comesh.queries.answers import QueryError
 from comesh.runtime.local_mesh import LocalMeshError
 from comesh.runtime.recording import RecordingError
 from comesh.sim.checks.violation import Promise
@@ -43,7 +43,7 @@ _FAILURES: Final = (
     MeshError,
     LocalMeshError,
     NamespacesError,
-    NoAnswerError,
+    QueryError,
     DevicesClientError,
     JudgeError,
     RecordingError,

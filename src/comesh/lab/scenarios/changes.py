@@ -25,7 +25,7 @@ def a_routine_is_added(stage: Stage) -> None:
 
 def _add_routine(play: Play, number: int, *, now: bool) -> None:
     fires = [f"work{bench}" for _ in range(WAITING + 1) for bench in range(BENCHES)]
-    fired = [play.mesh.fire(routine).run or "" for routine in fires]
+    fired = [play.mesh.fire(routine).run for routine in fires]
     play.must(f"{len(fired)} firings run or wait", all(fired))
     name, how = f"extra{number}", "at once" if now else "as groups hear of it"
     open_then = set(fired) - set(play.watch.look().ended)

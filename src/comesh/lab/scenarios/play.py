@@ -249,8 +249,6 @@ class Play:
     def fire(self, routine: str, *, node: str | None = None) -> str:
         """The run."""
         fired = self.mesh.fire(routine, node=node)
-        if fired.run is None:
-            raise MeshError(f"{routine} did not fire: {fired.why_not}")
         self.say(f"{fired.run} fired")
         return fired.run
 
