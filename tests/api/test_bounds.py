@@ -230,7 +230,7 @@ def test_a_client_that_does_not_read_loses_events_and_is_told(tmp_path: Path) ->
                 await asyncio.sleep(0)
             assert await still_answers(node)  # nobody else is held up
             told = b""
-            while not (lost := re.search(rb'event: lost\ndata: \{"lost":(\d+)\}', told)):
+            while not (lost := re.search(rb'event: lost\ndata: \{"event":"lost","lost":(\d+)\}', told)):
                 told = told[-100:] + await asyncio.wait_for(reader.read(65_536), BOUND_S)
             assert int(lost[1]) > 0
             writer.close()

@@ -52,7 +52,7 @@ def test_a_token_is_printed_once_and_kept_as_a_hash(keys: Path) -> None:
         (["token", "a b"], "'a b' cannot name a token"),
         (["token", "ann"], "there is a token 'ann' already; remove it first"),
         (["token", "new", "--days", "0"], "valid for 1 to 36500 days"),
-        (["token", "bob", "--remove"], "there is no token 'bob' in keys/tokens.json; there are: ann"),
+        (["token", "bob", "--remove"], "there is no token 'bob' in keys/tokens.json; known: ann"),
         (["token", "new", "--keys", "none"], "none cannot be used (No such file or directory); --keys says"),
         (["token", "new", "--role", "king"], "king"),
     ],

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from comesh.deployment.problems import did_you_mean
 from comesh.queries.requests import Role
 
 FILE: Final = "tokens.json"
@@ -76,8 +77,8 @@ def remove(directory: Path, name: str) -> None:
         known = read(directory)
         left = tuple(one for one in known if one.name != name)
         if len(left) == len(known):
-            names = ", ".join(one.name for one in known) or "none"
-            raise TokensError(f"there is no token {name!r} in {directory / FILE}; there are: {names}")
+            hint = did_you_mean(name, [one.name for one in known]) or f"there are {len(known)}"
+            raise TokensError(f"there is no token {name!r} in {directory / FILE}; {hint}")
         _write(directory, left)
 
 

@@ -3,17 +3,17 @@
 A node on this machine is asked, over its control socket: it knows all names without asking anybody.
 """
 
-import json
-import socket
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from comesh.cli.nodes_here import places
-from comesh.runtime.client import socket_of
+from comesh.queries.answers import QueryError
+from comesh.queries.requests import ListNames
+from comesh.runtime.client import Client
 
 WITHIN_S: Final = 0.5
-MAX_BYTES: Final = 4 * 1024 * 1024
+Kind = Literal["node", "group", "device", "routine"]
 
 
 def complete_nodes(ctx: Any, incomplete: str) -> list[str]:
@@ -32,7 +32,7 @@ def complete_routines(ctx: Any, incomplete: str) -> list[str]:
     return _names(ctx, "routine", incomplete)
 
 
-def _names(ctx: Any, kind: str, incomplete: str) -> list[str]:
+def _names(ctx: Any, kind: Kind, incomplete: str) -> list[str]:
     data = ctx.params.get("data")
     with suppress(Exception):
         for place in places(None if data is None else Path(data)):
@@ -42,16 +42,10 @@ def _names(ctx: Any, kind: str, incomplete: str) -> list[str]:
     return []
 
 
-def _asked(place: Path, kind: str) -> list[str]:
+def _asked(place: Path, kind: Kind) -> tuple[str, ...]:
     """Empty: nobody answers there."""
-    path = socket_of(place)
-    if path is None:
-        return []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked, suppress(OSError, ValueError):
-        asked.settimeout(WITHIN_S)
-        asked.connect(str(path))
-        asked.sendall(json.dumps({"ask": "names", "kind": kind}).encode() + b"\n")
-        with asked.makefile("rb") as lines:
-            answer = json.loads(lines.readline(MAX_BYTES))
-            return [str(name) for name in answer] if isinstance(answer, list) else []
-    return []
+    try:
+        with Client(place, within_s=WITHIN_S) as client:
+            return client.ask(ListNames(kind=kind))
+    except QueryError:
+        return ()

@@ -22,7 +22,6 @@ class Follower:
     """What one follower has still to be told."""
 
     def __init__(self) -> None:
-        self.ended = False
         self.lost_ever = 0
         self._lost = 0
         self._waiting: deque[News] = deque()
@@ -34,10 +33,6 @@ class Follower:
             self._lost += 1
             self.lost_ever += 1
         self._waiting.append(news)
-        self._some.set()
-
-    def end(self) -> None:
-        self.ended = True
         self._some.set()
 
     async def take(self) -> list[News | Lost]:
@@ -63,8 +58,6 @@ class NewsDesk:
         self._followers: set[Follower] = set()
         self._renewing: asyncio.Task[None] | None = None
         self._lost_by_former = 0
-        self.on_renewed: list[Callable[[], None]] = []
-        """Told now and then while somebody follows: whoever may not any more is ended."""
 
     @property
     def followers(self) -> int:
@@ -104,5 +97,3 @@ class NewsDesk:
         while True:
             self._peers.ask_for_news(self._mesh.others)
             await asyncio.sleep(RENEW_S)
-            for told in list(self.on_renewed):
-                told()

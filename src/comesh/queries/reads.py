@@ -324,7 +324,7 @@ async def list_audit(query: ListAudit, mesh: Mesh) -> Audit:
 @answers(ShowMesh)
 async def show_mesh(query: ShowMesh, mesh: Mesh) -> MeshStatus:
     own, gathered = mesh.view.own, await mesh.ask_all(OwnStatus())
-    nodes = {node: _status(gathered, node) for node in sorted(mesh.view.deployment.nodes | {own: None})}
+    nodes = {node: _status(gathered, node) for node in sorted({*mesh.view.deployment.nodes, own})}
     unreached = [f"{node}: {why}" for node, why in mesh.view.unreached().items() if node in gathered.silent]
     odd = _odd_documents(own, gathered.answers)
     return MeshStatus(asked=own, nodes=nodes, silent=gathered.silent, trouble=(*unreached, *odd))

@@ -8,5 +8,5 @@ before it is sent; nothing here decides anything about the protocol.
 - `host`: the loop above; `timers`, `clock`: when
 - `journal`: what survives; `transport`: what is said, to whom, by whom; `credentials`: who is who
 - `devices`: drivers of this node's devices, and the way to those of others
-- `control`: questions and wishes of people, through a socket of the node
+- `control`: requests of people, through a socket of the node; `node_view`: what it knows, for them
 """
