@@ -265,9 +265,9 @@ class Groups:
             self.hand_over(serving, letter, self.own, step)
             return
         entry = serving.seal()
-        replica = self.replicas[serving.mark]
-        if entry is not None and replica.leadership is not None:
-            replica.leadership.propose(entry, step, mails=self.post_office.by_node(serving.take_mails()))
+        leadership = None if entry is None else self.replicas[serving.mark].leadership
+        if entry is not None and leadership is not None:
+            leadership.propose(entry, step, mails=self.post_office.by_node(serving.take_mails()))
         if not serving.ended:
             serving.on_committed(serving.committed, step)
 

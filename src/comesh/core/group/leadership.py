@@ -240,8 +240,8 @@ class Leadership(Phase):
         )
 
     def _send_if_free(self, peer: Peer, step: Step) -> None:
-        """Unless enough is on its way to it already."""
-        if peer.sent - (peer.acked or 0) < MAX_IN_FLIGHT:
+        """Unless it was sent everything, or enough is on its way to it already."""
+        if peer.sent < self.member.ledger.number and peer.sent - (peer.acked or 0) < MAX_IN_FLIGHT:
             self._send_news(peer, step)
 
     def _send_news(self, peer: Peer, step: Step, *, also_empty: bool = False) -> None:
@@ -268,7 +268,7 @@ class Leadership(Phase):
         """The last entries."""
         first = self.member.ledger.number - len(entries) + 1
         return Update(
-            self.ballot, first, entries, self.committed, self.sent_ms(step), self._busy and peer.near
+            self.ballot, first, entries, self.committed, self.sent_ms(step), peer.near and self._busy
         )
 
     def _expect_nearest(self, step: Step) -> None:
@@ -446,7 +446,7 @@ class Leadership(Phase):
         self._schedule_touch(step)
 
     def _schedule_resend(self, step: Step) -> None:
-        self._resend_ms = max(2 * self.member.far_round_trip_ms, MIN_RESEND_MS)
+        self._resend_ms = max(2 * self.peers.far_ms, MIN_RESEND_MS)
         self.member.deadlines.set("resend", self._resend_ms, step)
 
     def _resend(self, step: Step) -> None:

@@ -88,6 +88,8 @@ class Peers:
         self.nearest: list[Peer] = []
         self.wait_ms = MIN_WAIT_MS
         """How long the others wait for an update."""
+        self.far_ms = member.far_round_trip_ms
+        """The round trip to the farthest."""
 
     def _round_trip_ms(self, peer: Peer) -> float:
         known_ms = peer.round_trip_ms
@@ -103,6 +105,7 @@ class Peers:
     def choose_nearest(self, step: Step, number: int = 0) -> None:
         """Of those that answer and have everything up to that number; those that do not, or are believed
         dead, come last."""
+        self.far_ms = self._member.far_round_trip_ms
         is_dead = self._member.host.is_dead
         order = [
             (

@@ -228,7 +228,8 @@ class Serving:
 
     def tell(self, observation: Observation) -> None:
         """Tell whoever watches, after commit; also if that comes when this node only hands off."""
-        self.do(Observe(observation))
+        self._fresh.append(Observe(observation))
+        self.has_work = True
 
     # -- time and devices --------------------------------------------------------------------------------
 
