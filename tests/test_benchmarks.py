@@ -115,3 +115,5 @@ def test_a_firing_is_profiled_from_its_report_to_its_last_commit(monkeypatch: py
     assert stages == list(walk.STAGES.values())
     assert next(step.stage for step in found.steps) == walk.STAGES["door"]
     assert [step.stage for step in found.steps][-1] == walk.STAGES["acked"]
+    assert found.calls.total() <= walk.MAX_CALLS
+    assert found.empty_wake_ups == 0
