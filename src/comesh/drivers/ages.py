@@ -14,7 +14,7 @@ was not done and sends it again, and the sender knows the clock.
 from typing import Final
 
 MAX_AGE_MS: Final = 2000.0
-"""Of a command, and of the answer before it on its way."""
+"""Maximum age of a command, including that of the answer before it."""
 MAX_PAUSE_MS: Final = 900.0
 """What a device was to do, and is this late with, it does not do: its process was stopped. Together with
 MAX_AGE_MS this stays below what the protocol allows."""

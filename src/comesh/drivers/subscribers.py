@@ -1,8 +1,8 @@
-"""Who wants to hear what a device says by itself.
+"""Subscribers to what a device says by itself, and when a node renews its subscriptions.
 
-Several may: when a group changes its leader, the old one and the new one both listen for a while, and neither
-takes the device from the other. A token is acknowledged by the one that leads. Whoever does not renew its
-subscription for SUBSCRIPTION_MS is forgotten; the core renews every five seconds.
+There may be several: when a group changes its leader, the old one and the new one both listen for a while,
+and neither takes the device from the other. A token is acknowledged by the one that leads. A subscriber that does
+not renew its subscription for SUBSCRIPTION_MS is forgotten; the core renews every five seconds.
 """
 
 from collections.abc import Hashable, Iterator
@@ -10,7 +10,10 @@ from typing import Final, Generic, TypeVar
 
 SUBSCRIPTION_MS: Final = 15_000.0
 MAX_SUBSCRIBERS: Final = 16
-"""Of one device; of more the one that renewed longest ago is forgotten."""
+"""Maximum subscribers per device; of more the one that renewed longest ago is forgotten."""
+
+LISTEN_EVERY_MS: Final = 5000.0
+"""How often a node renews its subscription to a device that it reads, so that the device can push."""
 
 S = TypeVar("S", bound=Hashable)
 
@@ -33,3 +36,20 @@ class Subscribers(Generic[S]):
         for one in old:
             del self._renewed_ms[one]
         return iter(tuple(self._renewed_ms))
+
+
+class Renewals(Generic[S]):
+    """When subscriptions to devices that are read were renewed last."""
+
+    def __init__(self) -> None:
+        self._renewed_ms: dict[S, float] = {}
+
+    def are_due(self, device: S, now_ms: float) -> bool:
+        """Whether to subscribe to the device that is read now; it is taken to be done."""
+        if now_ms - self._renewed_ms.get(device, -LISTEN_EVERY_MS) < LISTEN_EVERY_MS:
+            return False
+        self._renewed_ms[device] = now_ms
+        return True
+
+    def forget(self, device: S) -> None:
+        self._renewed_ms.pop(device, None)

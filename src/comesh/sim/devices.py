@@ -28,6 +28,7 @@ from comesh.core.ids import DeviceId
 from comesh.core.node import AnyEvent
 from comesh.drivers.interface import READ_TIMEOUT_MS, DeviceCommand, Readings
 from comesh.drivers.pending import PendingCalls
+from comesh.drivers.subscribers import Renewals
 from comesh.drivers.virtual.devices import SWITCH, Acted, DeviceSpec, Pressed, Reply, Request, VirtualDevice
 from comesh.sim.engine import Engine, EngineScheduler, Priority
 from comesh.sim.machine import Machine, Process
@@ -36,7 +37,6 @@ from comesh.sim.topology import Topology
 from comesh.sim.traffic import Lost, Parcel
 
 REQUEST_LIVES_MS: Final = 2000.0
-LISTEN_EVERY_MS: Final = 5000.0
 MAX_OPEN_CALLS: Final = 1 << 20
 """Maximum number of open calls of a world; no run comes near it."""
 SOME_CALL: Final = 1 << 31
@@ -93,8 +93,7 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
         self._calls: PendingCalls[None, DeviceAnswered] = PendingCalls(
             EngineScheduler(engine, Priority.TIMER), max_each=MAX_OPEN_CALLS
         )
-        self._listened_ms: dict[tuple[str, DeviceId], float] = {}
-        """When each machine last subscribed to a device that it reads."""
+        self._renewals: Renewals[tuple[str, DeviceId]] = Renewals()
         self._read_bytes: dict[DeviceId, int] = {}
         kind = radio.traffic.kind
         self._read_kind, self._command_kind = kind(ReadDevice.__name__), kind(CommandDevice.__name__)
@@ -233,9 +232,7 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
             self._engine.at(at_ms, _ARRIVAL, self._at_device, parcel, device, machine, effect)
 
     def _listen(self, process: Process, device: DeviceId) -> None:
-        now_ms, key = self._engine.now_ms, (process.machine.name, device)
-        if now_ms - self._listened_ms.get(key, -LISTEN_EVERY_MS) >= LISTEN_EVERY_MS:
-            self._listened_ms[key] = now_ms
+        if self._renewals.are_due((process.machine.name, device), self._engine.now_ms):
             self.perform(process, Subscribe(device))
 
     def _at_device(

@@ -484,6 +484,12 @@ def _set_device_up(world: World, device: DeviceId, up: bool) -> None:
         world.radio.set_up(station, any(world.devices[other].misbehaviour.hears for other in here))
 
 
+def _misbehave(world: World, name: DeviceId, for_ms: float | None, field: str, by_ms: float) -> Undo:
+    device = world.devices[name]
+    device.misbehave(**{field: by_ms})
+    return Undo(for_ms, lambda: device.misbehave(**{field: 0.0}), (field, name))
+
+
 @kind
 class DeviceSlow(DeviceFault, frozen=True):
     """The device takes longer for everything."""
@@ -492,9 +498,7 @@ class DeviceSlow(DeviceFault, frozen=True):
     for_ms: Lasting = None
 
     def begin(self, world: World) -> Undo:
-        device = world.devices[self.device]
-        device.misbehave(slow_ms=self.extra_ms)
-        return Undo(self.for_ms, lambda: device.misbehave(slow_ms=0.0), ("device slow", self.device))
+        return _misbehave(world, self.device, self.for_ms, "slow_ms", self.extra_ms)
 
     @classmethod
     def draw(cls, at: Occasion) -> Self:
@@ -510,9 +514,7 @@ class DeviceLate(DeviceFault, frozen=True):
     for_ms: Lasting = None
 
     def begin(self, world: World) -> Undo:
-        device = world.devices[self.device]
-        device.misbehave(late_ms=self.by_ms)
-        return Undo(self.for_ms, lambda: device.misbehave(late_ms=0.0), ("device late", self.device))
+        return _misbehave(world, self.device, self.for_ms, "late_ms", self.by_ms)
 
     @classmethod
     def draw(cls, at: Occasion) -> Self:

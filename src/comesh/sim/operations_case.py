@@ -115,7 +115,7 @@ def _wanted(draws: Draws, seed: int, lost: int, selection: SelectionSettings) ->
 
 
 def _without_lost(faults: Schedule, lost: int) -> Schedule:
-    """Of disks that are wiped only so many as may still be lost; no card is copied where any is lost."""
+    """The schedule with so many wiped disks as may still be lost, and no copied card where any is lost."""
     kept: list[Fault] = []
     for fault in one_copy(faults).faults:
         if isinstance(fault, Crash) and fault.wipes_at_ms is not None:

@@ -143,7 +143,7 @@ class Swarm:
         return {}
 
     def _start_all(self) -> None:
-        """Who left late, for having been paused, was not brought back by its restart."""
+        """Nodes that left late because they were paused missed their restart; start them again."""
         for node in self.topology.nodes:
             if not self.world.runs(node):
                 self.world.start(self.world.machines[node])
@@ -171,7 +171,7 @@ class Swarm:
         return len(left) < left[0].config.quorum
 
     def _groups(self) -> list[tuple[Process, Groups]]:
-        """Of every running node."""
+        """The groups of every running node."""
         processes = [machine.process for machine in self.world.machines.values()]
         return [
             (process, process.node.groups)

@@ -112,7 +112,7 @@ class World:
         """What began and ended, in order of time: what observers' claims are judged by."""
         self.machines: dict[str, Machine] = {}
         self.node_of: dict[str, NodeId] = {}
-        """Of all machines there ever were, by name."""
+        """The nodes of all machines there ever were, by name."""
         self.revoked: list[Machine] = []
         """Whose certificates were revoked; another machine has their name now."""
         self.trace = trace

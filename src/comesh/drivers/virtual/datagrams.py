@@ -15,7 +15,7 @@ from typing import Any, Final
 MAX_AT_ONCE: Final = 64
 """Datagrams read in one turn of the loop; others have a turn then."""
 MAX_JOINED_BYTES: Final = 1200
-"""Of parts that share a datagram; a longer part goes alone."""
+"""Maximum size of parts that share a datagram; a longer part goes alone."""
 _LARGEST: Final = 65_535
 
 Address = tuple[Any, ...]

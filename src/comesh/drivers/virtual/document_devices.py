@@ -18,7 +18,7 @@ from comesh.drivers.virtual.sources import Constant, RandomWalk, Source, SquareW
 
 _SHORTEST_WAVE_MS, _LONGEST_WAVE_MS = 10_000.0, 90_000.0
 _USUAL_RANGE = (0.0, 100.0)
-"""Of a number for which the document gives none."""
+"""The range of a number for which the document gives none."""
 _WALK_STEPS = 200
 """A numeric reading walks through its range in steps of this share."""
 

@@ -172,7 +172,7 @@ def _is_read(body: ToDevices) -> bool:
 
 
 class Links:
-    """Of one process: one link per address. rest: all answers that came together were told."""
+    """The links of a process, one per address. rest: all answers that came together were told."""
 
     def __init__(self, scheduler: Scheduler, rest: Callable[[], None] | None = None) -> None:
         self._scheduler = scheduler

@@ -56,7 +56,7 @@ def address_of(device: Device) -> str | None:
 
 
 def options_of(device: Device) -> dict[str, object]:
-    """Of a device that stands in for one of another driver: none."""
+    """The options of its driver; a device that stands in for one of another driver has none."""
     return device.driver.options if device.driver.type == "virtual" else {}
 
 

@@ -49,7 +49,7 @@ from comesh.drivers.virtual.wire import (
 LOG_KEPT: Final = 20_000
 """Entries of all devices together that can be asked for; older ones are in the recording only."""
 PAGE_ENTRIES: Final = 64
-"""Of the log, in one datagram."""
+"""Maximum entries of the log in one datagram."""
 
 
 def outside_devices(deployment: Deployment, *, stand_in: bool) -> list[DeviceId]:

@@ -22,7 +22,7 @@ from comesh.drivers.virtual.misbehaviour import Misbehaviour
 
 VERSION: Final = 1
 MAX_BYTES: Final = 60_000
-"""Of one part of a datagram; what is longer is not sent."""
+"""Maximum size of one part of a datagram; a longer one is not sent."""
 
 Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
@@ -32,13 +32,13 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
 
     request: Request
     life: str = ""
-    """Of the process of devices, and what its clock shows at least: see `ages.py`."""
+    """The life of the process of devices, and what its clock shows at least: see `ages.py`."""
     at_ms: Finite = 0.0
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
     life: str
-    """Of the device, as in a report."""
+    """The life of the device, as in a report."""
     sequence: Counter
     reply: Reply
 
@@ -131,7 +131,7 @@ class Back(msgspec.Struct, frozen=True, array_like=True):
     number: Counter
     body: FromDevices
     life: str
-    """Of the process of devices, and what its clock shows."""
+    """The life of the process of devices, and what its clock shows."""
     now_ms: Finite
 
 

@@ -15,6 +15,7 @@ from comesh.deployment.model import Deployment, Device
 from comesh.drivers.interface import DeviceCommand, DeviceFailedError, Readings
 from comesh.drivers.registry import Surroundings, make_driver, missing_drivers
 from comesh.drivers.scheduler import LoopScheduler
+from comesh.drivers.subscribers import Renewals
 from comesh.drivers.virtual.devices import Record, VirtualDevice
 from comesh.drivers.virtual.hosted import VirtualDriver
 from comesh.drivers.virtual.link import Links
@@ -40,8 +41,6 @@ DeviceEvent = DeviceAnswered | DeviceReported
 
 GRACE_MS: Final = 5000.0
 """A removed device's driver stays open for so long: a call may be under way."""
-LISTEN_EVERY_MS: Final = 5000.0
-"""How often the subscription to a device that this node reads is renewed, so that it can push."""
 MAX_GIVEN_AT_ONCE: Final = 256
 """Events handed over in one turn of the event loop; the rest comes in the next."""
 
@@ -85,12 +84,12 @@ class Devices:
         self._hosting = Hosting(send=send, now_ms=now_ms, counters=self.counters)
         self._locals: dict[DeviceId, LocalDevice] = {}
         self._homes: dict[DeviceId, NodeId] = {}
-        """Of devices that are part of another node."""
+        """The nodes that devices are part of, other than this one."""
         self._here: set[DeviceId] = set()
         """Devices that are part of this node."""
         self._cannot: dict[DeviceId, str] = {}
         """Devices without a driver, and why."""
-        self._listened_ms: dict[DeviceId, float] = {}
+        self._renewals: Renewals[DeviceId] = Renewals()
         self._outbox: deque[DeviceEvent] = deque()
         self._handing_over: asyncio.Handle | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -193,14 +192,11 @@ class Devices:
             self._relay.subscribe(self._homes[device], device)
 
     def _listen(self, device: DeviceId) -> None:
-        """Who reads a device wants to hear of changes at once, where it can push. The core subscribes to
-        events only."""
+        """A node that reads a device also wants its pushed changes. The core subscribes to events only."""
         entry = self._deployment.devices.get(device)
         if entry is None or entry.event or not self._surroundings.push:
             return
-        now_ms = self._now_ms()
-        if now_ms - self._listened_ms.get(device, -LISTEN_EVERY_MS) >= LISTEN_EVERY_MS:
-            self._listened_ms[device] = now_ms
+        if self._renewals.are_due(device, self._now_ms()):
             self._subscribe(device)
 
     # -- frames ------------------------------------------------------------------------------------------
@@ -309,7 +305,7 @@ class Devices:
         self._homes.pop(device_id, None)
         self._here.discard(device_id)
         self._cannot.pop(device_id, None)
-        self._listened_ms.pop(device_id, None)
+        self._renewals.forget(device_id)
         self.troubles.pop(device_id, None)
         local = self._locals.pop(device_id, None)
         if local is not None:

@@ -21,7 +21,7 @@ from comesh.drivers.interface import DeviceCommand
 FIRST_BYTE: Final = 0xD1
 """Says that it is about devices, and in which version: the next one is 0xD2."""
 MAX_CHARACTERS: Final = 100_000
-"""Of a text in a frame."""
+"""Maximum length of a text in a frame."""
 
 Call = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Life = Annotated[str, msgspec.Meta(max_length=64)]

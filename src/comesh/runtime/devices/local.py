@@ -58,7 +58,7 @@ class LocalDevice:
         self.driver = driver
         self.subscribers: Subscribers[NodeId] = Subscribers()
         self.sequence = 0
-        """Of what the device said."""
+        """Counts what the device said."""
         self._prompt = driver if isinstance(driver, PromptDriver) else None
         self._calling = driver if isinstance(driver, CallingDriver) else None
         self._scheduler = scheduler

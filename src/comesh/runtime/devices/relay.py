@@ -41,7 +41,7 @@ class Relay:
             scheduler, max_each=MAX_OPEN_CALLS
         )
         self._clocks: dict[NodeId, PeerClock] = {}
-        """Of nodes that answered a call."""
+        """The clocks of nodes that answered a call."""
         self._said: dict[DeviceId, tuple[str, int]] = {}
 
     def ask(self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, answer: Answer) -> None:
