@@ -1,8 +1,8 @@
 """Subscribers to what a device says by itself, and when a node renews its subscriptions.
 
 There may be several: when a group changes its leader, the old one and the new one both listen for a while,
-and neither takes the device from the other. A token is acknowledged by the one that leads. A subscriber that does
-not renew its subscription for SUBSCRIPTION_MS is forgotten; the core renews every five seconds.
+and neither takes the device from the other. A token is acknowledged by the one that leads. A subscriber that
+does not renew its subscription for SUBSCRIPTION_MS is forgotten; the core renews every five seconds.
 """
 
 from collections.abc import Hashable, Iterator
