@@ -17,6 +17,7 @@ import msgspec
 from comesh.core import group_messages, journal, records, work_messages
 from comesh.core.group import phases
 from comesh.core.group.phases import Role
+from comesh.core.group.replica import BALLOT_RULES
 from comesh.core.program import ProtocolSettings
 from comesh.core.routines import stages
 
@@ -70,6 +71,14 @@ def role_table() -> str:
         leaves = [f"{trigger} → {after}" for (before, trigger), after in ways if before is role]
         rows.append((f"**{role}**", does, "; ".join(leaves) or "never"))
     return _table(("role", "does", "leaves when"), rows)
+
+
+def ballot_table() -> str:
+    """Which ballot each message must have."""
+    rows: dict[str, list[str]] = {}
+    for message, rule in BALLOT_RULES.items():
+        rows.setdefault(str(rule), []).append(f"`{message.__name__}`")
+    return _table(("message", "its ballot"), ((", ".join(names), rule) for rule, names in rows.items()))
 
 
 def stage_diagram() -> str:
@@ -214,6 +223,7 @@ def journal_table() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "role-diagram": role_diagram,
     "role-table": role_table,
+    "ballots": ballot_table,
     "stage-diagram": stage_diagram,
     "stage-table": stage_table,
     "journal": journal_table,

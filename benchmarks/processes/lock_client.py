@@ -43,7 +43,7 @@ class Asking(Assembly):
     def hear(self) -> None:
         groups = self.node.groups
         assert groups is not None
-        post = groups.post_office
+        post = groups.router
         usual, usual_early = post._on_letter, groups.deliver_early
 
         def on_letter(sender: NodeId, letter: Letter, step: Step) -> None:

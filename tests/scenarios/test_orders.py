@@ -161,14 +161,14 @@ def test_a_command_that_went_to_the_wrong_node_is_not_sent_on_after_the_pause() 
     command = Command(Origin(run.run, run.attempt), LAMP, Action("fade", True, 4000.0), fence)
     again = [Sent(0.0, Letter(HALL, KITCHEN, fence, 1, command), 0)]
     step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
-    groups.post_office._send_again(again, step)
-    assert len(step.effects) + len(groups.post_office.inside) == 1
-    groups.post_office.inside.clear()
+    groups.router._send_again(again, step)
+    assert len(step.effects) + len(groups.router.inside) == 1
+    groups.router.inside.clear()
     assert mesh.ordered(KITCHEN, Pause(EVENING)).why_not == ""
     step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
-    groups.post_office._send_again(again, step)
+    groups.router._send_again(again, step)
     assert not step.effects
-    assert not groups.post_office.inside
+    assert not groups.router.inside
     mesh.end()
 
 

@@ -169,11 +169,11 @@ class Node:
             case DeviceReported():
                 groups.on_report(event, step)
             case FireAsked():
-                groups.post_office.on_fire(event, step)
+                groups.router.on_fire(event, step)
             case ApplyAsked():
-                groups.post_office.on_apply(event, step)
+                groups.router.on_apply(event, step)
             case OrderAsked():
-                groups.post_office.on_order(event, step)
+                groups.router.on_order(event, step)
             case Started():
                 self.membership.on_started(event, step)
                 groups.on_started(event, step)
@@ -193,7 +193,7 @@ class Node:
 
     def _on_other_version(self, event: MessageReceived, newest: int, groups: Groups, step: Step) -> None:
         if event.deployment > newest:
-            groups.post_office.on_newer(event.sender, step)
+            groups.router.on_newer(event.sender, step)
         elif self.membership.is_former(event.sender):
             # It does not know yet that it was removed, and nobody else speaks to it any more.
             step.send(event.sender, self.membership.incarnation, Gossip(GossipItems()))
@@ -209,10 +209,10 @@ class Node:
             case InConfig():
                 groups.on_in_config(event.sender, message, step)
             case Letter():
-                groups.post_office.on_message(event, message, step)
+                groups.router.on_message(event, message, step)
             case DocumentAsked():
-                groups.post_office.on_document_asked(event.sender, message, step)
+                groups.router.on_document_asked(event.sender, message, step)
             case DocumentGiven():
-                groups.post_office.on_document_given(event.sender, message, step)
+                groups.router.on_document_given(event.sender, message, step)
             case _:
                 assert_never(message)

@@ -251,7 +251,7 @@ class NodeView:
     def _group(self, group: GroupId, groups: Groups) -> GroupSeen:
         seats = [one for one in groups.replicas.values() if one.config.group == group]
         seat = max(seats, key=lambda one: one.config.number, default=None)
-        listing = groups.post_office.finder.listing(group)
+        listing = groups.router.finder.listing(group)
         serving = groups.serving(group)
         if seat is not None and (listing is None or seat.config.number >= listing.number):
             leader = self._node.id if serving is not None else None

@@ -241,7 +241,7 @@ class OperationsSwarm(Swarm):
         if self.world.now_ms > self.breaking_ms:
             return
         asked = self._living(operation.node, but=operation.of)
-        if asked is not None and request in asked[1].post_office._requests:
+        if asked is not None and request in asked[1].router._requests:
             self._later(LOOK_MS, self._see_changed, operation, number)
         elif number < MAX_TRIES:
             self._change_nodes(operation, number + 1)

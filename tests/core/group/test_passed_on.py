@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from comesh.core.events import MessageReceived
-from comesh.core.group.post import Post
+from comesh.core.group.router import Router
 from comesh.core.ids import DeviceId, GroupId, Incarnation, NodeId, RoutineId
 from comesh.core.membership.announcements import Board
 from comesh.core.program import Program, ProtocolSettings
@@ -31,7 +31,7 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
         membership=SimpleNamespace(incarnation=Incarnation(1, 0, 0), beliefs=SimpleNamespace(board=Board())),
         versions=SimpleNamespace(newest=SimpleNamespace(settings=ProtocolSettings())),
     )
-    post = Post(around)
+    router = Router(around)
     run = RunId(R, 1, Stamp(4, LATER.ballot, 1))
     request = LockRequest(
         run, 1, (DeviceId("lamp"),), 0.0, Strategy.SEQUENTIAL, LATER, Home(ROOF, NodeId("n9"))
@@ -39,9 +39,9 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
     letter = Letter(HALL, CELLAR, Fence(1, OPENING), 1, request)
     life = Incarnation(1, 0, 0)
     event = MessageReceived(sender=NodeId("n2"), incarnation=life, deployment=1, message=letter)
-    post.on_message(event, letter, Step(0.0, 0.0))
-    assert post.finder.leader(ROOF) == (LATER, "n9")
-    assert post.finder.leader(CELLAR) == (Fence(1, OPENING), "n2")
+    router.on_message(event, letter, Step(0.0, 0.0))
+    assert router.finder.leader(ROOF) == (LATER, "n9")
+    assert router.finder.leader(CELLAR) == (Fence(1, OPENING), "n2")
 
 
 @pytest.mark.parametrize("batch", Batch)

@@ -64,9 +64,9 @@ class Election(Phase):
 
     def on_body(self, rank: int, body: Body, step: Step) -> None:
         match body:
-            case Answer() if self.role is Role.ASKING and body.ballot == self.ballot:
+            case Answer() if self.role is Role.ASKING:
                 self._on_answer(rank, body, step)
-            case Promise() if self.role is Role.CLAIMING and body.ballot == self.ballot:
+            case Promise() if self.role is Role.CLAIMING:
                 self._promises[rank] = body
                 self._lost.pop(rank, None)
                 self._count(step)

@@ -12,13 +12,12 @@ from comesh.core.devices import Devices
 from comesh.core.draws import Draws
 from comesh.core.effects import Persist, ReadDevice
 from comesh.core.events import AnnouncementPosted, DeviceAnswered, DeviceReported, Started, Timer
-from comesh.core.group.admission import Admission
 from comesh.core.group.config import GENESIS_STORE, OF_THE_SEAT, UNBOUND_STORE, Address, Config
 from comesh.core.group.election import Election
+from comesh.core.group.joining import Joining, genesis_config, keep
 from comesh.core.group.member import Member, View
-from comesh.core.group.post import Post
 from comesh.core.group.replica import Replica
-from comesh.core.group.seating import Seating, genesis_config, keep
+from comesh.core.group.router import Router
 from comesh.core.group.serving import Serving
 from comesh.core.group.versions import Deployments, Versions
 from comesh.core.group_messages import (
@@ -65,9 +64,9 @@ class Groups:
         """By the mark of their config."""
         self.addressed: dict[Address, Replica] = {}
         self.tombstones: dict[GroupId, Config] = {}
-        self.post_office = Post(self)
-        self.deliver_early = self.post_office.deliver_early
-        self._seating = Seating(own, 0)
+        self.router = Router(self)
+        self.deliver_early = self.router.deliver_early
+        self.ask_document = self.router.ask_document
         self._calls: dict[int, Serving] = {}
         self._probes: dict[int, tuple[Replica, NodeId, Probe]] = {}
         self._last_call = 0
@@ -75,7 +74,7 @@ class Groups:
         self._asked: dict[DeviceId, int] = {}
         """The last probe of a device that was asked of another member: only its answer is taken, and once."""
         self._local: deque[InConfig] = deque()
-        self._admission = Admission(self, self._seating)
+        self._joining = Joining(self)
         self._seen_members = -1
         self._seen_board = 0
         self._initialised = False
@@ -84,7 +83,7 @@ class Groups:
     # -- begin -------------------------------------------------------------------------------------------
 
     def on_started(self, event: Started, step: Step) -> None:
-        self.store = self._seating.store = event.store
+        self.store = event.store
         self._initialised = event.initialised
         image = event.journal or Image()
         self._load(image, step)
@@ -116,13 +115,13 @@ class Groups:
             replica.deadlines.end(step)
         self.replicas = {}
         self.addressed = {}
-        self._seating.bases.clear()
+        self._joining.bases.clear()
         self.tombstones = dict(image.tombstones)
         for kept in image.configs.values():
             if kept.installed:
                 self.seat(kept, step, restarted=True)
             else:
-                self._seating.restore(kept)
+                self._joining.restore(kept)
         for newest in list(self.tombstones.values()):
             self._leave_older(newest, step)
 
@@ -166,9 +165,9 @@ class Groups:
                 if replica is not None:
                     replica.on_due(step)
             elif timer.what == "list":
-                self.post_office.post_listing(GroupId(str(timer.of)), step)
+                self.router.post_listing(GroupId(str(timer.of)), step)
             else:
-                self.post_office.on_timer(timer, step)
+                self.router.on_timer(timer, step)
             return
         serving = self._servings.get(GroupId(timer.group))
         if serving is not None:
@@ -206,7 +205,7 @@ class Groups:
         """Nothing can be written: nothing is promised, acknowledged or led until that is mended, nor said
         again: what the failed step meant to say was not said, for it was not written."""
         self.unable = True
-        self.post_office.finder.forget_letters()
+        self.router.finder.forget_letters()
         self.on_leave(step)
         for replica in list(self.replicas.values()):
             if isinstance(replica.phase, Election):
@@ -234,15 +233,15 @@ class Groups:
                 replica.on_member_dead(step)
         if beliefs.board.digest != self._seen_board:
             self._seen_board = beliefs.board.digest
-            self.post_office.on_board(step)
+            self.router.on_board(step)
         if beliefs.returned:
-            self.post_office.on_back(frozenset(beliefs.returned), step)
+            self.router.on_back(frozenset(beliefs.returned), step)
             beliefs.returned.clear()
         for _ in range(MAX_ROUNDS):
             if self._local:
                 self.on_in_config(self.own, self._local.popleft(), step)
-            elif self.post_office.inside:
-                self.post_office.deliver(step)
+            elif self.router.inside:
+                self.router.deliver(step)
             else:
                 serving = next(filter(_has_work, self._servings.values()), None)
                 if serving is None:
@@ -267,7 +266,7 @@ class Groups:
         entry = serving.seal()
         leadership = None if entry is None else self.replicas[serving.mark].leadership
         if entry is not None and leadership is not None:
-            leadership.propose(entry, step, mails=self.post_office.by_node(serving.take_mails()))
+            leadership.propose(entry, step, mails=self.router.by_node(serving.take_mails()))
         if not serving.ended:
             serving.on_committed(serving.committed, step)
 
@@ -293,14 +292,14 @@ class Groups:
         body = message.body
         match body:
             case Invite() | Start():
-                self._admission.on_summons(sender, message, body, replica, step)
+                self._joining.on_summons(sender, message, body, replica, step)
             case Ready():
                 if replica is not None and replica.leadership is not None:
                     replica.leadership.handoff.on_ready(sender, body, step)
             case Installed():
                 self._on_installed(sender, message, body, replica, step)
             case _ if replica is None:
-                self._admission.on_unknown(sender, message, step)
+                self._joining.on_unknown(sender, message, step)
             case Probe() | Probed():
                 self._on_probe(sender, body, replica, step)
             case Moved():
@@ -321,7 +320,7 @@ class Groups:
         self, sender: NodeId, message: InConfig, body: Installed, replica: Replica | None, step: Step
     ) -> None:
         if replica is None:
-            self._admission.early.append((sender, message))
+            self._joining.on_early(sender, message)
         elif body.successor == replica.mark:
             rank = replica.config.rank_of(sender)
             if rank is not None and self._sits(replica, rank, message.store):
@@ -417,7 +416,7 @@ class Groups:
         table = {
             group: listing.nodes
             for group in newest.plan.genesis
-            if (listing := self.post_office.finder.listing(group)) is not None
+            if (listing := self.router.finder.listing(group)) is not None
         }
         # Nobody answers the probes of a node that was removed, so all others may live as far as it knows.
         # Who does not is not Ready in time, and left out.
@@ -426,7 +425,7 @@ class Groups:
 
     def retired(self, member: Member, successor: Config, step: Step) -> None:
         """Keep the tombstone, for ever; forget the rest."""
-        self.post_office.finder.expect(successor)
+        self.router.finder.expect(successor)
         self.replicas.pop(member.mark, None)
         self.addressed.pop(member.address, None)
         self._bury(successor, step)
@@ -449,7 +448,7 @@ class Groups:
 
     def knows_successor(self, member: Member) -> Config | None:
         config = member.config
-        listing = self.post_office.finder.listing(config.group)
+        listing = self.router.finder.listing(config.group)
         if listing is not None and listing.number > config.number:
             return listing.config(config.group, config.lease_ms)
         return self.successor_of(config.group, config.number)
@@ -464,7 +463,7 @@ class Groups:
         return self._servings.get(group)
 
     def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        self.post_office.post(letter, to, step)
+        self.router.post(letter, to, step)
 
     def next_call(self, serving: Serving) -> int:
         self._last_call += 1
@@ -488,4 +487,4 @@ class Groups:
         self.membership.on_announcement(AnnouncementPosted(key=key, version=version, value=value), step)
 
     def learn_document(self, version: int, text: str, step: Step) -> None:
-        self.post_office.learn_document(version, text, step)
+        self.router.learn_document(version, text, step)

@@ -296,12 +296,12 @@ class Leadership(Phase):
 
     def on_body(self, rank: int, body: Body, step: Step) -> None:
         match body:
-            case Acked() if body.ballot == self.ballot:
+            case Acked():
                 peer = self.peers.of_rank[rank]
                 if body.sent_ms == int(peer.said_ms - self._opened_ms):
                     peer.sample(step.now_ms - peer.said_ms)
                 self._on_acked(peer, body.number, self._opened_ms + body.sent_ms, step)
-            case Gap() if body.ballot == self.ballot:
+            case Gap():
                 self.give_state(rank, body, step)
             case Installed() if self.ballot == OPENING and body.successor == self.member.mark:
                 self._on_acked(self.peers.of_rank[rank], body.number, float("-inf"), step)

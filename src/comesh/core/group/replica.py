@@ -14,6 +14,7 @@ What a member holds and writes is in `member.py`; elections are in `election.py`
 the way to the next config in `handoff.py`.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from comesh.core.effects import CommitKnown
@@ -55,6 +56,34 @@ DOUBT_ROUND_TRIPS: Final = 2.0
 MIN_DOUBT: Final = 0.25
 """Of a lease: an answer may take as long, however near the leader is. One that stands still is not suspected
 sooner for it than a busy one is."""
+
+
+class BallotRule(StrEnum):
+    """When a message with a ballot is heeded, in the words of the table in docs/protocol.md."""
+
+    REFUSE_BELOW_PROMISED = "not below the promised ballot; else `Refuse`"
+    DROP_BELOW_PROMISED = "not below the promised ballot, or the state that this member pulled"
+    CLAIM_ABOVE_PROMISED = "the claimer's own, and above the promised ballot or the same; else `Refuse`"
+    OF_MY_LEADER = "the one that was accepted, from the leader that is followed"
+    OF_MY_ELECTION = "the one that this member asks or claims for"
+    OF_MY_LEADERSHIP = "the one that this member leads by"
+
+
+_Balloted = Update | Sync | State | Claim | GiveUp | Answer | Promise | Acked | Gap
+BALLOT_RULES: dict[type[_Balloted], BallotRule] = {
+    Update: BallotRule.REFUSE_BELOW_PROMISED,
+    Lettered: BallotRule.REFUSE_BELOW_PROMISED,
+    Sync: BallotRule.REFUSE_BELOW_PROMISED,
+    State: BallotRule.DROP_BELOW_PROMISED,
+    Claim: BallotRule.CLAIM_ABOVE_PROMISED,
+    GiveUp: BallotRule.OF_MY_LEADER,
+    Answer: BallotRule.OF_MY_ELECTION,
+    Promise: BallotRule.OF_MY_ELECTION,
+    Acked: BallotRule.OF_MY_LEADERSHIP,
+    Gap: BallotRule.OF_MY_LEADERSHIP,
+}
+"""Looked at before anything else. Ask, Pull and Recover promise nothing and are heeded under any ballot; a
+Refuse is for whoever claimed or leads, and the rest is of configs, not of ballots."""
 
 
 class Replica(Member):
@@ -153,7 +182,11 @@ class Replica(Member):
 
     def on_body(self, rank: int, body: Body, step: Step) -> None:
         """From another member; its seat and store were checked."""
+        if isinstance(body, _Balloted) and not self._heeds(rank, body, step):
+            return
         match body:
+            case Acked() | Gap() | Answer() | Promise() | Installed() | Stranger():
+                self.phase.on_body(rank, body, step)
             case Update():
                 self._on_update(rank, body, step)
             case Sync():
@@ -169,27 +202,51 @@ class Replica(Member):
             case Recover():
                 self._on_recover(rank, body, step)
             case GiveUp():
-                self._on_give_up(rank, body, step)
+                self.lease_ends_ms = step.now_ms  # it never serves in that ballot again
+                self.suspect(step)
             case Retire():
                 self.retire(body.successor, step)
             case Refuse():
                 self._on_refuse(rank, body, step)
-            case Answer() | Promise() | Stranger() | Acked() | Gap() | Installed():
-                self.phase.on_body(rank, body, step)
             case _:
                 pass
 
+    def _heeds(self, rank: int, body: _Balloted, step: Step) -> bool:
+        """Its ballot is one that such a message may have now."""
+        ballot = body.ballot
+        match BALLOT_RULES[type(body)]:
+            case BallotRule.REFUSE_BELOW_PROMISED:
+                if self._is_outdated(ballot):
+                    self.send(rank, Refuse(ballot, self.promised, 0.0), step)
+                    return False
+                return True
+            case BallotRule.DROP_BELOW_PROMISED:
+                return self._is_pulled(rank, body) or not self._is_outdated(ballot)
+            case BallotRule.CLAIM_ABOVE_PROMISED:
+                if ballot.rank == rank and ballot >= self.promised:
+                    return True
+                self.send(rank, Refuse(ballot, self.promised, self.lease_left_ms(rank, step)), step)
+                return False
+            case BallotRule.OF_MY_LEADER:
+                return rank == self.leader and ballot == self.accepted
+            case BallotRule.OF_MY_ELECTION:
+                return isinstance(self.phase, Election) and ballot == self.phase.ballot
+            case BallotRule.OF_MY_LEADERSHIP:
+                return isinstance(self.phase, Leadership) and ballot == self.phase.ballot
+
     def _is_outdated(self, ballot: Ballot) -> bool:
         return ballot < self.promised
+
+    def _is_pulled(self, rank: int, state: Body) -> bool:
+        """It is the state that this member's election asked for."""
+        phase = self.phase
+        return isinstance(phase, Election) and isinstance(state, State) and phase.awaits(rank, state)
 
     def _follows(self, update: Update) -> bool:
         """In order, after the state that this ballot opened with."""
         return update.ballot == self.accepted and update.first <= self.ledger.number + 1
 
     def _on_update(self, rank: int, update: Update, step: Step) -> None:
-        if self._is_outdated(update.ballot):
-            self.send(rank, Refuse(update.ballot, self.promised, 0.0), step)
-            return
         if self.host.unable or not self.whole:
             return
         if not self._follows(update):
@@ -247,9 +304,6 @@ class Replica(Member):
         self.send(rank, Gap(ballot, self.accepted, ledger.number, ledger.digest), step)
 
     def _on_sync(self, rank: int, sync: Sync, step: Step) -> None:
-        if self._is_outdated(sync.ballot):
-            self.send(rank, Refuse(sync.ballot, self.promised, 0.0), step)
-            return
         if self.host.unable:
             return
         self.persist_promise(sync.ballot, step)
@@ -269,7 +323,7 @@ class Replica(Member):
             if not election.disowns(rank, state, step):
                 election.on_pulled(state, adopt(self.ledger, state), step)
             return
-        if self._is_outdated(state.ballot) or self.host.unable or rank != state.ballot.rank:
+        if self.host.unable or rank != state.ballot.rank:
             return
         if state.nonce and not self._ends_recovery(state):
             return  # an answer to a question of before
@@ -322,8 +376,7 @@ class Replica(Member):
 
     def _on_claim(self, rank: int, claim: Claim, step: Step) -> None:
         left_ms = self.lease_left_ms(rank, step)
-        again = claim.ballot == self.promised and claim.ballot.rank == rank
-        if claim.ballot.rank != rank or left_ms > 0 or (not again and claim.ballot <= self.promised):
+        if left_ms > 0:
             self.send(rank, Refuse(claim.ballot, self.promised, left_ms), step)
             return
         if self.host.unable:
@@ -342,11 +395,6 @@ class Replica(Member):
         elif refuse.promised > self.phase.ballot:
             # Somebody claimed higher. If it does not lead by now, this member claims above it.
             self.follow(step)
-            self.suspect(step)
-
-    def _on_give_up(self, rank: int, give_up: GiveUp, step: Step) -> None:
-        if rank == self.leader and give_up.ballot == self.accepted:
-            self.lease_ends_ms = step.now_ms  # it never serves in that ballot again
             self.suspect(step)
 
     # -- recovery ----------------------------------------------------------------------------------------

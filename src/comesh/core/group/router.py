@@ -10,15 +10,20 @@ waits begin anew: at most once per request_resend_ms.
 
 from collections import deque
 from collections.abc import Container
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from comesh.core.draws import Draws
 from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
 from comesh.core.group.finder import Finder, Sent, is_quiet, listing_announcement
+from comesh.core.group.replica import Replica
 from comesh.core.group.serving import Mail, Serving
-from comesh.core.group.versions import ANNOUNCEMENT
+from comesh.core.group.versions import ANNOUNCEMENT, Versions
 from comesh.core.ids import GroupId, NodeId
+from comesh.core.membership import Medley
+from comesh.core.messages import Announcement
 from comesh.core.plan import DEPLOYMENT
+from comesh.core.program import Program
 from comesh.core.records import HandoffRecord, RunRecord, Stage, run_key
 from comesh.core.stamps import OPENING, Fence
 from comesh.core.step import Step
@@ -37,9 +42,6 @@ from comesh.core.work_messages import (
     Ordered,
     Reach,
 )
-
-if TYPE_CHECKING:
-    from comesh.core.group.groups import Groups
 
 REQUESTS: Final = Timer("group", "requests")
 DOCUMENTS: Final = Timer("group", "documents")
@@ -65,8 +67,38 @@ class _Request:
         self.wait_ms = wait_ms
 
 
-class Post:
-    def __init__(self, groups: "Groups") -> None:
+class RouterHost(Protocol):
+    """The node, as its router sees it."""
+
+    own: NodeId
+    draws: Draws
+    membership: Medley
+    versions: Versions
+    replicas: dict[int, Replica]
+
+    @property
+    def served(self) -> tuple[GroupId, ...]: ...
+
+    def serving(self, group: GroupId) -> Serving | None: ...
+
+    def is_dead(self, node: NodeId) -> bool: ...
+
+    def hand_over(self, serving: Serving, letter: Letter, sender: NodeId, step: Step) -> None:
+        """A letter reaches the part of a served group that it is for."""
+
+    def hurry(self, group: GroupId, step: Step) -> None:
+        """Somebody is at a newer deployment version than a group that this node serves."""
+
+    def adopt(self, program: Program, step: Step) -> None:
+        """Take a newer deployment version."""
+
+    def announcement(self, key: str) -> Announcement | None: ...
+
+    def post_announcement(self, key: str, version: int, value: bytes, step: Step) -> None: ...
+
+
+class Router:
+    def __init__(self, groups: RouterHost) -> None:
         self._groups = groups
         self.finder = Finder(groups.membership.beliefs.board)
         self.inside: deque[tuple[NodeId, Letter]] = deque()
