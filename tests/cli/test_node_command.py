@@ -1,5 +1,6 @@
 """`comesh node` and `comesh service` as a person uses them: what is wrong is told."""
 
+import shutil
 import signal
 import socket
 import sys
@@ -10,6 +11,8 @@ from real_processes import SMALL, Running, comesh, comesh_process, free_ports, w
 
 from comesh.runtime.addresses import listen_at
 from comesh.runtime.credentials import Authority
+from comesh.runtime.journal import Journal
+from comesh.runtime.journal.first_start import mark_of
 from comesh.runtime.running import run
 
 ALONE = """
@@ -139,6 +142,24 @@ def test_a_first_start_that_is_none_is_told(place: Path) -> None:
         replaced.wait_until_it_says("stop it, remove this directory, and start every node with --init, once")
     with Running(place / "output", *begin, "--init") as late:
         late.wait_until_it_says("--init does nothing here")
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["as it is", "without the mark"])
+def test_a_node_that_was_wiped_does_not_begin_the_deployment_again(place: Path, marked: bool) -> None:
+    """Not even with --init. Without the mark it would: that is what the mark is for."""
+    data, keys = place / "data", place / "keys"
+    begin = ("node", place / "mesh.yaml", "--name", "n1", "--data", data, "--keys", keys, "--init")
+    for again in (False, True):
+        with Running(place / f"output-{again}", *begin) as node:
+            node.wait_until_it_says("waits for n2")
+            node.end(signal.SIGTERM)
+        initialised = Journal.open(data)
+        initialised.close()
+        assert initialised.initialised is not (again and marked)
+        assert ("--init does nothing here" in node.said()) is (again and marked)
+        shutil.rmtree(data)
+        if not marked:
+            mark_of(keys, "n1").unlink()
 
 
 def test_all_families_that_are_needed_are_listened_on() -> None:

@@ -82,8 +82,6 @@ def test_what_a_clause_reads() -> None:
     found = clause("temp.c > 26 && door.open || now.hour == 3")
     assert found.reads == {("temp", "c"), ("door", "open"), ("now", "hour")}
     assert found.devices == {"temp", "door"}
-    assert found.needs_time
-    assert not clause("door.open").needs_time
 
 
 @pytest.mark.parametrize(

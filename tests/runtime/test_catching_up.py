@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from memory_network import MemoryNetwork
 
 from comesh.core.ids import NodeId
 from comesh.runtime import catching_up
@@ -11,7 +12,6 @@ from comesh.runtime.catching_up import chain_of_others, should_ask, took_part
 from comesh.runtime.clock import Clock
 from comesh.runtime.documents import Chain, Compiler, Documents
 from comesh.runtime.journal.files import JOURNAL
-from comesh.runtime.transport.memory import MemoryNetwork
 
 DOCUMENT = "settings: {f: 0}\nnodes: {n1: {place: [0m, 0m]}, n2: {place: [1m, 0m]}}\n"
 

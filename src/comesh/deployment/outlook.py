@@ -179,15 +179,6 @@ def domain_warnings(plan: Plan) -> list[str]:
     return [f"{outage.what}; {outage.fix}" for outage in outages(plan)]
 
 
-def dark_sentences(losses: Sequence[DomainLoss]) -> list[str]:
-    """One sentence per power domain that takes devices with it which routines need."""
-    return [
-        f"an outage of power domain {loss.domain!r}: {dark_words(loss)}"
-        for loss in losses
-        if loss.routines_hit
-    ]
-
-
 def dark_words(loss: DomainLoss) -> str:
     """`2 devices go dark: smoke, pump; routines hit: fire`; empty where none does."""
     if not loss.dark:

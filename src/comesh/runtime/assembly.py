@@ -50,6 +50,8 @@ from comesh.runtime.documents import (
 from comesh.runtime.history import History
 from comesh.runtime.host import Host
 from comesh.runtime.journal import Journal, JournalError
+from comesh.runtime.journal.files import JOURNAL
+from comesh.runtime.journal.first_start import mark_of, note_first_start
 from comesh.runtime.log import Log
 from comesh.runtime.node_view import NodeView, Parts
 from comesh.runtime.options import Address, NodeOptions
@@ -80,7 +82,8 @@ LEAVE_S: Final = 0.5
 """How long a node that leaves stays to hand its groups over and say good-bye."""
 NOT_FIRST: Final = (
     "--init does nothing here: this data directory was begun without it, or its journal was lost. If the "
-    "deployment never ran, stop all nodes, remove their data directories, and start all of them with --init"
+    "deployment never ran, stop all nodes, remove their data directories, and the files NAME.began beside "
+    "their keys, and start all of them with --init"
 )
 
 
@@ -113,12 +116,15 @@ class Assembly:
         self.trust = Trust(options.keys, options.data, options.name, self.log, self.clock.monotonic_ms)
         self.clock.raise_floor(self.credentials.issued_ms)
         self.trust.set_clock(self._certain_wall_ms)
-        if should_ask(options.data, initialise=options.initialise):
+        mark = mark_of(options.keys, options.name)
+        first = options.initialise and not (options.data / JOURNAL).exists() and not mark.exists()
+        if should_ask(options.data, initialise=first):
             chain = await self._chain_of_mesh(chain)
         programs = chain.programs(compiler)
+        first = first and note_first_start(mark)
         self.journal = Journal.open(
             options.data,
-            create="initialise" if options.initialise else "replace",
+            create="initialise" if first else "replace",
             strict=programs[-1].settings.strict,
             boot_id=options.boot_id,
         )

@@ -6,7 +6,7 @@ to be served by the newest version, all nodes to hold it, nodes that were remove
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from comesh.core.actions import Action
@@ -17,6 +17,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.node import Node
 from comesh.core.program import Program
 from comesh.core.records import Kind, Standing
+from comesh.core.stamps import NO_BALLOT
 from comesh.core.streams import stream
 from comesh.core.work_messages import (
     BreakLock,
@@ -35,7 +36,6 @@ from comesh.sim.checks.disks import sits
 from comesh.sim.checks.paused import PausedCommands
 from comesh.sim.engine import Priority
 from comesh.sim.faults import Crash
-from comesh.sim.last_disks import is_last_of_a_group
 from comesh.sim.machine import Machine
 from comesh.sim.operations import Operation, What
 from comesh.sim.operations_case import OPERATING_MS, Compiler, Edit, draw
@@ -452,3 +452,27 @@ def _of_device(operation: Operation, device: DeviceId) -> Wish:
 def run_seed(seed: int) -> Verdict:
     """Draw, break, work on it, let recover, judge."""
     return OperationsSwarm(seed).run()
+
+
+def is_last_of_a_group(machine: Machine, machines: Iterable[Machine]) -> bool:
+    """Nobody else among these machines has the newest config of some group that this one has.
+
+    With its disk the group is gone, and no protocol and no operator brings it back. It can be any member's:
+    where a config began without its third member, two disks are all that there is of it. A seat that was
+    given by another member's word alone has no state.
+    """
+    others: dict[GroupId, int] = {}
+    for other in machines:
+        if other is not machine and not other.away and not other.revoked:
+            for group, number in _installed(other).items():
+                others[group] = max(number, others.get(group, 0))
+    return any(number > others.get(group, 0) for group, number in _installed(machine).items())
+
+
+def _installed(machine: Machine) -> dict[GroupId, int]:
+    """By group, the number of the newest config whose state is on the disk."""
+    found: dict[GroupId, int] = {}
+    for kept in machine.disk.image().configs.values():
+        if kept.installed and kept.accepted != NO_BALLOT:
+            found[kept.config.group] = max(kept.config.number, found.get(kept.config.group, 0))
+    return found

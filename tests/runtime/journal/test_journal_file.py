@@ -24,7 +24,7 @@ from journal_records import (
 from comesh.core.journal import BootRaised, DocumentKept, JournalRecord, PowerLost
 from comesh.runtime.journal import Journal, JournalError, UnknownFormatError
 from comesh.runtime.journal.files import FLUSHED, JOURNAL, MAX_DAMAGED_KEPT, damaged
-from comesh.runtime.journal.first_start import grant, take
+from comesh.runtime.journal.first_start import mark_of, note_first_start
 from comesh.runtime.journal.format import header_bytes, read_journal
 from comesh.runtime.journal.opening import lose_unflushed
 
@@ -62,12 +62,13 @@ def test_a_journal_is_created_with_rights_only_on_demand(data: Path) -> None:
     again.close()
 
 
-def test_a_permission_is_used_up(tmp_path: Path) -> None:
-    permission = tmp_path / "run" / "first-start-n1"
-    assert not take(permission)
-    grant(permission)
-    assert take(permission)
-    assert not take(permission)
+def test_only_one_start_is_the_first(tmp_path: Path) -> None:
+    mark = mark_of(tmp_path, "n1")
+    assert note_first_start(mark)
+    assert not note_first_start(mark)
+    assert note_first_start(mark_of(tmp_path, "n2"))
+    with pytest.raises(JournalError, match=r"note the first start \(--init\)"):
+        note_first_start(mark_of(tmp_path / "none", "n1"))
 
 
 @pytest.mark.parametrize("boot_id", [FIRST, SECOND])

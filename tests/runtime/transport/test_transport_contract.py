@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from memory_network import MemoryNetwork
 from OpenSSL import SSL
 from transport_parts import HOST, ONE, THREE, TWO, Inbox, make, until
 
 from comesh.core.ids import NodeId
 from comesh.runtime.transport import MAX_MESSAGE_BYTES, Transport, TransportError, session
-from comesh.runtime.transport.memory import MemoryNetwork
 from comesh.runtime.transport.session import Session, Way
 
 Trio = dict[NodeId, tuple[Transport, Inbox]]

@@ -392,10 +392,6 @@ class Medley:
         else:
             step.set_timer(EXCHANGE, self.settings.exchange_ms * self._draws.between(0.75, 1.25))
 
-    def _send_exchange(self, number: int, step: Step) -> None:
-        exchange = Exchange(self._digest, members=self.beliefs.table.digest)
-        step.send(self._roster.ids[number], self.incarnation, exchange)
-
     def _exchange_soon(self, step: Step) -> None:
         """There is more to learn than can wait for the next regular comparison."""
         step.set_timer(EXCHANGE, self.settings.exchange_ms * self._draws.between(0.05, 0.15))

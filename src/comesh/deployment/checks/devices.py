@@ -1,5 +1,6 @@
 """Devices: each has a place, its parts fit each other, and no secret stands in the open."""
 
+import re
 from collections.abc import Iterator
 from statistics import median_low
 
@@ -7,8 +8,7 @@ from comesh.core.plan import Place
 from comesh.deployment.draft import Draft
 from comesh.deployment.id_names import find, legal_names
 from comesh.deployment.model import Command, Device
-from comesh.deployment.problems import Complaint, Path, complain, did_you_mean, quote, warn
-from comesh.deployment.secret_names import literal_secrets
+from comesh.deployment.problems import Complaint, Path, WrongError, complain, did_you_mean, quote, warn
 from comesh.deployment.units import show_length
 from comesh.deployment.values import Kind
 
@@ -19,6 +19,10 @@ FAR_TIMES = 20
 NEAR_MM = 500_000
 """But not within this distance of the middle."""
 KM = 1_000_000
+_SECRET_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "token", "secret", "key", "apikey", "pin", "psk"}
+)
+_URL_WITH_PASSWORD = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 
 def have_a_place(draft: Draft) -> Iterator[Complaint]:
@@ -121,5 +125,26 @@ def _toggles_fits(device: Device, command: Command, target: str, path: Path) -> 
 
 def no_secrets_in_the_open(draft: Draft) -> Iterator[Complaint]:
     for device_id, device in draft.devices.items():
-        for path, wrong in literal_secrets(device.driver.options):
+        for path, wrong in _literal_secrets(device.driver.options):
             yield complain("devices", device_id, "driver", *path, what=wrong.what, fix=wrong.fix)
+
+
+def _literal_secrets(options: object, path: Path = ()) -> Iterator[tuple[Path, WrongError]]:
+    """Where driver options hold what looks like a secret in the open."""
+    match options:
+        case dict():
+            for name, inner in options.items():
+                yield from _literal_secrets(inner, (*path, str(name)))
+        case list():
+            for index, inner in enumerate(options):
+                yield from _literal_secrets(inner, (*path, index))
+        case str() if _URL_WITH_PASSWORD.match(options):
+            advice = "give user and password as options of their own, the password as !secret NAME"
+            yield path, WrongError("a password does not belong in an address", advice)
+        case str() | int() | float() if not isinstance(options, bool):
+            key = next((step for step in reversed(path) if isinstance(step, str)), "")
+            if re.split(r"[_\-. ]", key.lower())[-1] in _SECRET_WORDS:
+                advice = f"write {key}: !secret NAME"
+                yield path, WrongError(f"{quote(key)} looks like a secret in the open", advice)
+        case _:
+            return

@@ -75,11 +75,6 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
         """The devices that it reads."""
         return frozenset(device for device, _ in self.reads if device not in BUILT_IN)
 
-    @property
-    def needs_time(self) -> bool:
-        """It can change with no reading changing."""
-        return any(device in BUILT_IN for device, _ in self.reads)
-
     def evaluate(self, values: Mapping[ReadingName, Value | None]) -> bool | None:
         """Its truth for these readings; None is unknown."""
         return self._run(values)  # type: ignore[no-any-return]

@@ -1,35 +1,31 @@
-"""The permission to begin a deployment: a file outside of the data directory that is used up by one start.
+"""Whether `--init` counts: a mark beside a node's keys, not in its data directory, made by its first start.
 
 A journal that was there when the deployment was initialised holds the genesis rights (core/events.Started).
-A node whose disk was wiped looks exactly like one that never ran, and must not get them a second time: with
-the old members alive it would begin a second history. So the right does not follow from an empty directory.
-It follows from a person, or a program for them, who says once that this is the first start:
-
-- `grant(path)` when a deployment is set up on this machine (`comesh up` that creates its run directory, a
-  node's credentials being written);
-- `take(path)` when a process starts without a journal. It deletes the file, and flushes that, before any
-  right is written: if the machine fails in between, the node begins without rights, which is safe;
-- a flag such as `--init`, given by hand and not written into a service, is the same for one start.
+A node whose data directory was wiped looks exactly like one that never ran, and must not get them a second
+time: with the old members alive it would begin a second history. So the first start with `--init` leaves a
+mark, flushed before any right is written, and a later one that finds it and no journal begins without rights.
+If the machine fails between the two, the node also begins without, which is safe. A person who knows that the
+deployment never ran removes the mark.
 """
 
 import os
 from pathlib import Path
 
-from comesh.runtime.journal.files import sync_directory
+from comesh.runtime.journal.files import sync_directory, trouble
 
 
-def grant(path: Path) -> None:
-    """Allow one first start."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    sync_directory(path.parent)
+def mark_of(keys: Path, name: str) -> Path:
+    return keys / f"{name}.began"
 
 
-def take(path: Path) -> bool:
-    """Whether it was allowed; it is not any more. An OSError: the permission cannot be used up."""
+def note_first_start(mark: Path) -> bool:
+    """Make the mark; False: there is one already. JournalError: it cannot be made."""
     try:
-        os.unlink(path)
-    except FileNotFoundError:
+        with mark.open("x") as file:
+            os.fsync(file.fileno())
+        sync_directory(mark.parent)
+    except FileExistsError:
         return False
-    sync_directory(path.parent)
+    except OSError as wrong:
+        raise trouble(mark.parent, wrong, "note the first start (--init)") from wrong
     return True

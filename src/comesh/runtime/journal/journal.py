@@ -101,7 +101,7 @@ class Journal:
         """The journal of this directory, with this process's boot number in it, flushed.
 
         create: what one is that has to be created. `initialise`: the deployment begins here, and it holds the
-        genesis rights; say so only on a permission that is used up (see `first_start`). `replace`: it stands
+        genesis rights; say so only at a first start (see `first_start`). `replace`: it stands
         for one that was lost. boot_id: of the kernel; given in tests only.
         """
         kernel_boot = kernel_boot_id() if boot_id is None else boot_id

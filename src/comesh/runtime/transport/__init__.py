@@ -1,6 +1,6 @@
 """What carries messages between nodes: a small interface, and the errors of opening it.
 
-    transport = UdpTransport(...)            # or a port of a MemoryNetwork
+    transport = UdpTransport(...)
     await transport.open(deliver, rest)      # deliver(sender, message) for whatever comes from then on, and
                                              # rest() after the last of those that came together
     transport.send(NodeId("n2"), b"...")     # never blocks, never fails
@@ -10,10 +10,8 @@
 Promises: a sender is who it says (authenticated end to end); a message comes whole or not at all, unread by
 others. Not promised: that it comes, comes once, soon, or in order. All else is the core's business.
 
-- `memory`: between transports of one process, for tests
-- `udp`: between real nodes. Read `packets` (the outside of a datagram), `frames` (its inside), `session`
-  (DTLS), `sessions` (which is used), `handshakes` (how one begins), `fragments` (long messages), then `udp`;
-  decision 15 says why
+Read `packets` (the outside of a datagram), `frames` (its inside), `session` (DTLS), `sessions` (which is
+used), `handshakes` (how one begins), `fragments` (long messages), then `udp`; decision 15 says why.
 """
 
 from collections import Counter
