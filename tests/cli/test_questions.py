@@ -130,6 +130,26 @@ def test_what_there_is_not_is_told_with_what_may_be_meant(
 
 
 @pytest.mark.parametrize("way", ["here", "there"])
+@pytest.mark.parametrize(
+    ("question", "kind", "meant"),
+    [
+        ("fire bot", "unknown_name", "both"),
+        ("devices lamp11", "unknown_name", "lamp1"),
+        ("set lamp1 sett on", "malformed", None),
+    ],
+)
+def test_what_is_not_answered_is_an_error_for_programs_too(
+    house: House, way: str, question: str, kind: str, meant: str | None
+) -> None:
+    ended = (house.here if way == "here" else house.there)(*question.split(), "--json")
+    assert ended.code == 1
+    assert ended.stderr
+    error = json.loads(ended.stdout)
+    assert (error["kind"], error.get("did_you_mean")) == (kind, meant)
+    assert ("request" in error) == (question.split(maxsplit=1)[0] != "devices")
+
+
+@pytest.mark.parametrize("way", ["here", "there"])
 def test_the_doctor_asks_every_node(house: House, way: str) -> None:
     """A full disk, little memory or a busy machine are found rightly: those of this one may be so."""
     ask = house.here if way == "here" else house.there

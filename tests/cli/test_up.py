@@ -92,10 +92,10 @@ def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["fire", "ther"], 1, "there is no routine 'ther'; did you mean 'there'?"),
+        (["fire", "ther"], 1, "there is no routine 'ther' here; did you mean 'there'?"),
         (["trace", "ther"], 1, "there is no run or routine 'ther' here; did you mean 'there'?"),
         (["trace", "nothing", "--json"], 1, ""),
-        (["status", "--node", "n7"], 2, "no node 'n7' runs here; those here are n1, n2, n3"),
+        (["status", "--node", "n7"], 2, "no node 'n7' runs here; known: n1, n2, n3"),
     ],
 )
 def test_what_cannot_be_answered_is_told(run: Path, arguments: list[str], code: int, says: str) -> None:

@@ -1,7 +1,9 @@
 """The union of requests: complete, light, and understood by nodes and commands of other versions."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 import msgspec
@@ -13,6 +15,7 @@ from comesh.queries.mesh import ORDER_HANDLERS, QUERY_HANDLERS
 from comesh.queries.requests import REQUESTS, Order, Query, Request, Role, answer_type, name_of, path_names
 from comesh.queries.table import HANDLER_MODULES
 
+ROOT = Path(__file__).parent.parent.parent
 LIGHT = {
     "comesh",
     "comesh.core",
@@ -134,3 +137,11 @@ def test_what_no_request_may_say_is_refused(line: bytes) -> None:
 )
 def test_earlier_and_later_answers_are_understood(line: bytes, kind: type[object], means: object) -> None:
     assert msgspec.json.decode(line, type=kind) == means
+
+
+def test_the_example_in_architecture_is_the_code() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text().partition("### Adding a question\n")[2]
+    blocks = re.findall(r"# (queries/\w+\.py)[^\n]*\n(.*?)(?=\n\n\n#|```)", page, re.DOTALL)
+    assert len(blocks) == 3
+    for file, shown in blocks:
+        assert shown.strip() in (ROOT / "src" / "comesh" / file).read_text(), file

@@ -7,21 +7,16 @@ await assembly.close()
 """
 
 import asyncio
-import os
 import secrets
-import traceback
 from typing import Final
 
 from comesh import __version__
-from comesh.core.effects import Observation
 from comesh.core.events import LeaveAsked, Started
 from comesh.core.ids import NodeId
-from comesh.core.journal import JournalRecord
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import Node
 from comesh.core.program import Program
 from comesh.deployment.model import Deployment
-from comesh.drivers.virtual.devices import Acted, Pressed
 from comesh.queries.answers import News
 from comesh.queries.mesh import Mesh
 from comesh.queries.news import NewsDesk
@@ -40,7 +35,6 @@ from comesh.runtime.devices.frames import FIRST_BYTE as DEVICES
 from comesh.runtime.documents import (
     Chain,
     Compiler,
-    DocumentError,
     Documents,
     claim_data_directory,
     first_chain,
@@ -49,33 +43,20 @@ from comesh.runtime.documents import (
 )
 from comesh.runtime.history import History
 from comesh.runtime.host import Host
+from comesh.runtime.housekeeping import Housekeeping
 from comesh.runtime.journal import Journal, JournalError
 from comesh.runtime.journal.files import JOURNAL
 from comesh.runtime.journal.first_start import mark_of, note_first_start
 from comesh.runtime.log import Log
+from comesh.runtime.node_recorder import NodeRecorder
 from comesh.runtime.node_view import NodeView, Parts
 from comesh.runtime.options import Address, NodeOptions
-from comesh.runtime.recording import (
-    Began,
-    DeviceActed,
-    DevicePressed,
-    Ended,
-    Flushed,
-    Observed,
-    Recorder,
-    Wrote,
-    encode_record,
-    told,
-)
 from comesh.runtime.revocation_gossip import RevocationGossip
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
 
 FLUSH_MS: Final = 50.0
 """What need not be flushed before it is acknowledged is durable after this long."""
-HOUSEKEEPING_S: Final = 0.5
-STILL_WAITS_S: Final = 10.0
-"""How often a node that is not ready yet says what it waits for."""
 LONGEST_LEAVE_S: Final = 5.0
 """Where a slow disk holds its good-bye back."""
 LEAVE_S: Final = 0.5
@@ -93,9 +74,8 @@ class Assembly:
         self.log = log
         self.stopped = asyncio.Event()
         self.why_stopped = ""
-        self.was_ready = False
         self._leaves = False
-        self._broken_chore = ""
+        self._recorder: NodeRecorder | None = None
 
     async def open(self) -> None:
         options = self.options
@@ -139,21 +119,17 @@ class Assembly:
         self._make_node(programs)
         self._connect()
         self._answer()
-        self._recorder = self._record()
         for driver, wanting in (await self.devices.open()).items():
             self.log.warn(f"driver {driver} is not built yet: {', '.join(wanting)} will be down")
         await self.transport.open(self._deliver, self.host.rest)
         await self.control.open()
         self._begin()
         self.revocation_gossip.post()
-        self._chores = [
-            asyncio.create_task(self._keep_house()),
-            asyncio.create_task(self.comparison.go_on()),
-            asyncio.create_task(self.revocation_gossip.look_after_files()),
-            asyncio.create_task(self.revocation_gossip.ask_others()),
-        ]
-        for chore in self._chores:
-            chore.add_done_callback(self._on_chore_ended)
+        self.house.begin(
+            self.comparison.go_on(),
+            self.revocation_gossip.look_after_files(),
+            self.revocation_gossip.ask_others(),
+        )
 
     async def _chain_of_mesh(self, own: Chain) -> Chain:
         """What the others run by, in the place of what this node was given."""
@@ -194,6 +170,8 @@ class Assembly:
     def _connect(self) -> None:
         """To other nodes, to devices, and both to the core."""
         options = self.options
+        if options.record is not None:
+            self._recorder = NodeRecorder(options.record, options.name, self.machine_clock.monotonic_us)
         self.transport = self.make_transport()
         self.devices = Devices(
             options.name,
@@ -203,7 +181,7 @@ class Assembly:
             now_ms=self.clock.monotonic_ms,
             devices_at=options.devices_at,
             still=options.still,
-            record=self._record_device,
+            record=self._recorder.acted if self._recorder is not None else lambda what: None,
             trouble=lambda device, what: self.log.warn(f"{device}: {what}"),
         )
         self.host = Host(
@@ -216,6 +194,8 @@ class Assembly:
             on_stop=self.stop,
             journal_error=JournalError,
         )
+        if self._recorder is not None:
+            self._recorder.listen(self.host, self.journal)
 
     def _answer(self) -> None:
         """People's requests, and the reads of other nodes."""
@@ -250,6 +230,13 @@ class Assembly:
         self.trust.on_credentials.append(self._on_credentials)
         self.trust.on_revoked.append(self._on_revoked)
         self.history.watchers += [self.peers.tell_news, self._log_news]
+        self.house = Housekeeping(
+            self.view,
+            self.log,
+            adopt=self._adopt,
+            on_ready=lambda: took_part(self.options.data),
+            version=self.documents.first_newest,
+        )
         self.control = Control(self.options.data, self.table, self.news, where=self.options.name)
 
     def _begin(self) -> None:
@@ -263,14 +250,12 @@ class Assembly:
             journal=journal.image.copy(),
         )
         if self._recorder is not None:
-            began = Began(started.boot, started.store, started.initialised, started.power_lost, os.getpid())
-            self._recorder.write(self.machine_clock.monotonic_us(), began)
+            self._recorder.began(started)
         self.host.give(started)
 
     async def close(self) -> None:
         """Hand over what it leads, say good-bye, and end."""
-        for chore in self._chores:
-            chore.cancel()
+        self.house.close()
         if not self.why_stopped:
             self._leaves = True
             self.log.say("leaving: what it leads is handed over")
@@ -286,8 +271,7 @@ class Assembly:
         await self.transport.close()
         self.journal.close()
         if self._recorder is not None:
-            self._recorder.write(self.machine_clock.monotonic_us(), Ended(self.why_stopped))
-            self._recorder.close()
+            self._recorder.ended(self.why_stopped)
 
     def stop(self, why: str) -> None:
         """The core says that this process must end."""
@@ -340,7 +324,7 @@ class Assembly:
         peers = self.transport.peers()
         connected = {name for name, peer in peers.items() if peer.connected}
         keys = self.trust.trouble(lambda node: node in connected or node not in self.deployment.nodes)
-        own = (self.host.journal_trouble, self._broken_chore, late, self.clock.trouble)
+        own = (self.host.journal_trouble, self.house.broken_chore, late, self.clock.trouble)
         return tuple(filter(None, (*own, *keys)))
 
     def _certain_wall_ms(self) -> float | None:
@@ -356,40 +340,6 @@ class Assembly:
         detail = f" ({news.detail})" if news.detail else ""
         self.log.say(f"{news.about} {news.what}{detail}", kind=news.kind)
 
-    def _record(self) -> Recorder | None:
-        if self.options.record is None:
-            return None
-        recorder = Recorder(self.options.record, self.options.name)
-        now_us = self.machine_clock.monotonic_us
-
-        def observed(observation: Observation) -> None:
-            if isinstance(observation, Observed):
-                recorder.write(now_us(), told(observation))
-
-        def wrote(record: JournalRecord) -> None:
-            recorder.write(now_us(), Wrote(encode_record(record), self.journal.appended_bytes))
-
-        def flushed() -> None:
-            recorder.write(now_us(), Flushed(self.journal.flushed_bytes))
-
-        self.host.listeners.insert(0, observed)
-        self.host.wrote.append(wrote)
-        self.host.flushed.append(flushed)
-        return recorder
-
-    def _record_device(self, what: Acted | Pressed) -> None:
-        if self._recorder is not None:
-            line = DeviceActed(what) if isinstance(what, Acted) else DevicePressed(what)
-            self._recorder.write(self.machine_clock.monotonic_us(), line)
-
-    def _on_chore_ended(self, chore: asyncio.Task[None]) -> None:
-        """None of them ends by itself. The node goes on without it, and says so."""
-        wrong = None if chore.cancelled() else chore.exception()
-        if wrong is not None:
-            why = f"{type(wrong).__name__}: {wrong}"
-            self._broken_chore = f"an error inside, please report it, and start this node again: {why}"
-            self.log.error(self._broken_chore + "\n" + "".join(traceback.format_exception(wrong)))
-
     # -- addresses and versions --------------------------------------------------------------------------
 
     def _addresses(self, deployment: Deployment) -> dict[NodeId, tuple[Address, ...]]:
@@ -397,39 +347,11 @@ class Assembly:
         known = known_addresses(deployment, self.options.addresses)
         return {name: found for name, found in known.items() if name != self.options.name}
 
-    def _tell_what_it_waits_for(self) -> None:
-        unreached = "; ".join(f"{node}: {why}" for node, why in self.view.unreached().items())
-        self.log.warn(
-            "not ready yet: it waits for the other members of its groups"
-            + (f". Not reached: {unreached}" if unreached else "")
-        )
-
-    def _adopt(self, version: int, text: str, *, strict: bool) -> None:
-        """A newer deployment version: its addresses, devices and durability."""
-        try:
-            self.documents.adopt(version, text)
-            for name, addresses in self._addresses(self.deployment).items():
-                self.transport.set_addresses(name, addresses)
-            self.devices.adopt(self.deployment)
-            self.host.declare_strict(strict)
-            self.log.say(f"deployment version {version}")
-        except DocumentError as wrong:
-            self.log.error(f"deployment version {version}: {wrong}")
-
-    async def _keep_house(self) -> None:
-        """What need not happen at once: a newer deployment version, trouble to tell, readiness."""
-        version = self.documents.first_newest
-        waited_s = 0.0
-        while True:
-            if self.node.deployment != version and self.node.groups is not None:
-                version, newest = self.node.deployment, self.node.groups.versions.newest
-                self._adopt(version, newest.text, strict=newest.settings.strict)
-            if not self.was_ready:
-                waited_s += HOUSEKEEPING_S
-                self.was_ready = self.view.ready
-                if self.was_ready:
-                    took_part(self.options.data)
-                    self.log.say("ready")
-                elif waited_s % STILL_WAITS_S == 0:
-                    self._tell_what_it_waits_for()
-            await asyncio.sleep(HOUSEKEEPING_S)
+    def _adopt(self, version: int) -> None:
+        """A newer deployment version: its addresses, devices and durability. DocumentError: it is no use."""
+        newest = self.view.program
+        self.documents.adopt(version, newest.text)
+        for name, addresses in self._addresses(self.deployment).items():
+            self.transport.set_addresses(name, addresses)
+        self.devices.adopt(self.deployment)
+        self.host.declare_strict(newest.settings.strict)

@@ -112,7 +112,7 @@ def settle_memory() -> None:
 
 async def _tell_service_manager(assembly: Assembly) -> None:
     """READY=1 for systemd, once the node takes part in the mesh."""
-    while not assembly.was_ready:
+    while not assembly.house.was_ready:
         await asyncio.sleep(READY_LOOK_S)
     settle_memory()
     where = os.environ.get("NOTIFY_SOCKET")
