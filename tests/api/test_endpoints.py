@@ -174,8 +174,8 @@ def test_the_same_request_many_times_at_once_fires_once(asked: Asked) -> None:
         ("GET", "/api/v1/devices/%00%ff%0a", 404, "there is no device"),
         ("GET", "/api/v1/devices/", 404, "nothing at this path"),
         ("GET", "/", 404, "/openapi.json lists all of them"),
-        ("DELETE", "/api/v1/devices/d1", 405, "another method"),
-        ("GET", "/api/v1/routines/light/fire", 405, "another method"),
+        ("DELETE", "/api/v1/devices/d1", 405, "method not allowed here"),
+        ("GET", "/api/v1/routines/light/fire", 405, "method not allowed here"),
     ],
 )
 def test_what_cannot_be_answered_is_told(

@@ -60,7 +60,7 @@ def test_a_difference_is_shown_and_nothing_done_unless_somebody_says_yes(mesh: M
     assert "routine extra added\n  every: 1s\n  do: lamp1 set false" in shown.stdout
     unsaid = run(mesh, "apply", file)
     assert unsaid.code == 2
-    assert "standard input is no terminal: give --yes" in unsaid.stderr
+    assert "standard input is not a terminal: give --yes" in unsaid.stderr
     assert mesh.version == 1
 
 

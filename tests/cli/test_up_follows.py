@@ -27,7 +27,7 @@ def test_a_changed_document_is_followed_and_gone_on_with(tmp_path: Path) -> None
         running.wait_until_it_says("n4 leaves")
         wait_for(lambda: comesh("status", "--data", data).code == 0, "all is well without it")
         assert "ended by itself" not in running.said()
-        assert "counts no more" not in running.said(), "it is the document that the mesh goes by"
+        assert "is no longer used" not in running.said(), "it is the document that the mesh goes by"
     with Running(tmp_path / "once more", "up", document, "--data", data, "--quiet", "--no-api") as running:
         running.wait_until_it_says("starting 3 nodes")
-        assert f"the mesh goes by version 3 of its document: {document} counts no more" in running.said()
+        assert f"the mesh goes by version 3 of its document: {document} is no longer used" in running.said()

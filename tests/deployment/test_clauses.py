@@ -92,8 +92,8 @@ def test_what_a_clause_reads() -> None:
         ("door.opn", [(5, "'door' has no reading 'opn'; did you mean 'open'?")]),
         ("door", [(0, "'door' alone is not a value; say which reading: door.open")]),
         ("temp.c", [(0, "the clause is a number, not true or false; compare it with something")]),
-        ("temp.c > 'x'", [(7, "a number is compared with a text")]),
-        ("door.open == 1", [(10, "true or false is compared with a number; "
+        ("temp.c > 'x'", [(7, "a number is compared with text")]),
+        ("door.open == 1", [(10, "a bool is compared with a number; "
                                     "compare with true, or with nothing")]),
         ("mode.now == 'of'", [(9, "'of' is not one of its values; did you mean 'off'?")]),
         ("mode.now < 'off'", [(9, "'<' is for numbers and times; compare with == or !=")]),
@@ -119,9 +119,9 @@ def test_what_a_clause_reads() -> None:
         ("abs(1, 2) > 2", [(0, "'abs' takes 1 value")]),
         ("door.note.contain('x')", [(10, "unknown function 'contain'; did you mean 'contains'?")]),
         ("temp.c > 1 && null", [(14, "'null' does not fit here")]),
-        ("door.open ? 1 : 'x'", [(10, "gives a number or a text; both must be of one kind")]),
+        ("door.open ? 1 : 'x'", [(10, "gives a number or text; both must be of one kind")]),
         ("dor.up && temp.c > 'x'", [(0, "unknown device 'dor'; did you mean 'door'?"),
-                                    (17, "a number is compared with a text")]),
+                                    (17, "a number is compared with text")]),
     ],
 )  # fmt: skip
 def test_mistakes_have_their_place(source: str, expected: list[tuple[int, str]]) -> None:

@@ -72,7 +72,7 @@ def test_a_clause_is_pointed_at_with_its_column() -> None:
         (
             "settings: {f: 1}",
             "settings: {time_zone: ../../etc}",
-            ["1: settings.time_zone: unknown time zone '../../etc'; write it like Europe/Zurich"],
+            ["1: settings.time_zone: unknown time zone '../../etc'; write a place, such as Europe/Zurich"],
         ),
         (
             "{place: [1m, 0m]}",

@@ -148,8 +148,8 @@ def test_illegal_names_of_nodes_readings_and_commands_are_one_mistake() -> None:
         ("button.press == 'single' && zzzzz.up", "unknown device 'zzzzz'; known: button, lamp"),
         ("nov.hour > 5", "unknown device 'nov'; did you mean 'now'?"),
         ("lamp.on == off", "'off' is not true or false; write false"),
-        ('lamp.level > "26"', "a number is compared with a text; remove the quotes: write 26"),
-        ("now.time >= 18", 'a text is compared with a number; write "18:00"'),
+        ('lamp.level > "26"', "a number is compared with text; remove the quotes: write 26"),
+        ("now.time >= 18", 'text is compared with a number; write "18:00"'),
         ("lamp.on == 0", "compare with false, or write ! before it"),
         ('lamp.on == "yes"', "write true, without quotes"),
     ],
@@ -305,3 +305,48 @@ def test_each_reading_is_doubted_for_itself() -> None:
     clause = 'lamp.level > 260 && now.time >= "18:00" && now.time < "07:00"'
     outcome = check(with_routine(f"when: {clause}"))
     assert [(problem.line, problem.column) for problem in outcome.warnings] == [(19, 22), (19, 63)]
+
+
+@pytest.mark.parametrize("step", ["delay: 40m", "wait: 5s", "scene: evening"])
+def test_a_step_of_another_kind_is_one_mistake(step: str) -> None:
+    [problem] = told(SMALL + f"      - {step}\n")
+    verb = step.partition(":")[0]
+    assert f"do[1]: there is no step '{verb}': each step is a command of a device; write " in problem
+    misspelled = told(SMALL + "      - {devise: lamp, argument: true}\n")
+    assert "did you mean 'device'?" in "\n".join(misspelled)
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("CEST", "write a place, such as Europe/Berlin"),
+        ("pst", "write a place, such as America/Los_Angeles"),
+        ("XYZT", "abbreviations are not known; write a place, such as Europe/Zurich"),
+        ("Zurich", "did you mean 'Europe/Zurich'?"),
+        ("Europe/Belin", "did you mean 'Europe/Berlin'?"),
+    ],
+)
+def test_time_zones_are_places(zone: str, expected: str) -> None:
+    assert told(changed("{f: 1}", f"{{f: 1, time_zone: {zone}}}"))[0].endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"), [("mo-fr", "mon-fri"), ("weekdays", "mon-fri"), ("Weekend", "sat-sun")]
+)
+def test_days_as_people_write_them(days: str, expected: str) -> None:
+    [problem] = told(with_routine(f"<<: {{at: 07:30, days: {days}}}"))
+    assert problem.endswith(f"write days: {expected}")
+
+
+def test_a_wrong_location_is_one_mistake_wherever_the_sun_is_used() -> None:
+    text = changed("{f: 1}", "{f: 1, location: {latitude: 151, longitude: 8}}")
+    [problem] = told(text.replace("lamp.level > 5", "sun.up"))
+    assert "latitude: 151 is too large" in problem
+
+
+@pytest.mark.parametrize("template", ["'{{ lamp.level }} > 5'", "'{% if lamp.on %}'"])
+def test_a_template_is_not_a_clause(template: str) -> None:
+    [problem] = told(changed("lamp.level > 5", template))
+    assert problem.endswith(
+        "a clause is not a template; write the condition itself, such as hall_temp.celsius > 26"
+    )

@@ -191,7 +191,7 @@ async def _no_such_path(request: Request, wrong: Exception) -> Response:
                 "there is nothing at this path; /openapi.json lists all of them"
             )
         case HTTPException(status_code=405):
-            told = NoSuchMethodError("this path is asked with another method; /openapi.json says with which")
+            told = NoSuchMethodError("method not allowed here; /openapi.json has the methods of each path")
         case _:
             told = MalformedError("this cannot be asked; /openapi.json lists what can")
     return as_error(told, headers)

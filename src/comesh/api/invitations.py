@@ -16,7 +16,7 @@ from starlette.requests import Request
 from comesh.api.edge import Endpoint, read_as
 from comesh.core.ids import NodeId
 from comesh.queries.answers import ForbiddenError, RefusedError, UnavailableError
-from comesh.queries.mesh import unknown
+from comesh.queries.mesh import misnamed
 from comesh.queries.requests import BASE, Role
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.credentials import CredentialsError, make_directory, write_file
@@ -114,7 +114,8 @@ class Invitations:
     async def make(self, request: Request) -> InvitationMade:
         wish = await read_as(request, InvitationWish, MAX_INVITATION_BYTES)
         if wish.node not in self._assembly.deployment.nodes:
-            raise unknown("node", wish.node, self._assembly.deployment.nodes)
+            what = f"the mesh's document has no node '{wish.node}' (a new node comes with: comesh apply FILE)"
+            raise misnamed(what, wish.node, self._assembly.deployment.nodes)
         ends_ms = self._now_ms() + wish.hours * HOUR_MS
         waiting = Waiting(node=NodeId(wish.node), verifier=wish.verifier, ends_ms=ends_ms)
         async with self._one_at_a_time:

@@ -159,7 +159,8 @@ def connect(
         file = one_document()
     if file is None:
         known = sorted(name_of(place) for place in places(data) if socket_of(place) is not None)
-        among = f"; {did_you_mean(node, known)}" if known else ""
+        hint = did_you_mean(node, known)
+        among = f"; {hint}" if hint else ""
         fail(
             f"no node {node!r} runs here{among}. Elsewhere: --node HOST:PORT, or --file FILE with its address"
         )

@@ -65,7 +65,7 @@ def replay_case(file: Path, *, json: bool) -> NoReturn:
     except OSError as wrong:
         fail(f"--replay {file}: cannot be read: {wrong.strerror}; name a file that --shrink wrote")
     except msgspec.MsgspecError as wrong:
-        fail(f"{file} is no case that --shrink wrote: {wrong}")
+        fail(f"{file} is not a case that --shrink wrote: {wrong}")
     except ValueError as wrong:
         fail(f"{file}: {wrong}")
     kind = SwarmKind(case.swarm)

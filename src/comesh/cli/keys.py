@@ -110,7 +110,7 @@ def show(
         fail(f"one directory at a time: {named}, or --keys {keys_in}")
     directory = named or keys_in or DEFAULT_DIRECTORY
     if not directory.is_dir():
-        fail(f"{directory} is no directory; make one with: comesh keys init{_argument(directory)}")
+        fail(f"{directory} is not a directory; make one with: comesh keys init{_argument(directory)}")
     try:
         shown = _all_shown(directory)
     except CredentialsError as problem:

@@ -79,7 +79,7 @@ def _wait_for_seats(client: AnyClient, name: str, within_s: float) -> Exit:
     out.print(
         plain(
             f"{name} has no seat any more. If it runs it ends by itself, with 1, within seconds; disable its "
-            f"service there. Its keys still open doors until you revoke them: comesh keys revoke {name}"
+            f"service there. Its keys remain valid until you revoke them: comesh keys revoke {name}"
         )
     )
     return Exit.OK

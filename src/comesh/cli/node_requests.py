@@ -41,6 +41,8 @@ def post(
         raise NoNodeError(
             f"{at} shows a certificate that is not trusted here ({wrong.verify_message})"
         ) from None
+    except ssl.SSLError:
+        raise NoNodeError(f"{at} does not speak TLS; is the port right? Without TLS write http://") from None
     except (OSError, http.client.HTTPException) as wrong:
         raise NoNodeError(f"{at} does not answer ({wrong}); is this its HTTP interface?") from None
     finally:
@@ -74,7 +76,7 @@ def _connection(at: str, trusted: Path | None, *, any_name: bool, secret: bool) 
         host, port = None, 0
     if parts.scheme not in ("http", "https") or not host or parts.path.strip("/"):
         raise NoNodeError(
-            f"{at!r} is no address of a node; write https://HOST:PORT, such as https://hall-pi:8460"
+            f"{at!r} is not the address of a node; write https://HOST:PORT, such as https://hall-pi:8460"
         )
     if parts.scheme == "http" and secret and not is_loopback(host):
         raise NoNodeError(f"{at} would be told a token that others on the way can read; use https://")

@@ -53,7 +53,7 @@ def name_of(place: Path) -> str:
 def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator[Client]:
     """Each node that answers; ends the command with what to do where there is none."""
     if data is not None and not data.is_dir():
-        fail(f"{data} is no directory; --data takes that of `comesh up`, or of one node")
+        fail(f"{data} is not a directory; --data takes that of `comesh up`, or of one node")
     asked = places(data) if among is None else among
     if data is None:
         _refuse_two_meshes(asked)

@@ -37,8 +37,8 @@ def runs(
     if routine is not None:
         known = [one.routine for one in client.ask(ListRoutines()).routines]
         if routine not in known:
-            hint = did_you_mean(routine, known)
-            fail(f"there is no routine {routine!r}" + (f"; {hint}" if hint else ""), Exit.NO)
+            hint = did_you_mean(routine, known) or "see: comesh routines"
+            fail(f"there is no routine {routine!r}; {hint}", Exit.NO)
     answer = client.ask(ListRuns(limit=MAX_LISTED))
     found = chosen(answer.runs, routine, live=live, failed=failed)[:last]
     if json:

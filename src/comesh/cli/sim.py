@@ -247,7 +247,8 @@ def _check_follow(follow: tuple[RoutineId, ...], mesh: Mesh) -> None:
         if mesh.program is None:
             fail(f"--follow {routine}: with --membership-only no routine runs")
         if routine not in known:
-            fail(f"--follow {routine}: there is no such routine; {did_you_mean(routine, known)}")
+            hint = did_you_mean(routine, known)
+            fail(f"--follow {routine}: there is no such routine" + (f"; {hint}" if hint else ""))
 
 
 def _refuse_with_file(**given: object) -> None:

@@ -128,7 +128,8 @@ def _when(spans: Sequence[Span]) -> str:
         f"from {span.from_s:.1f} s to " + ("the end" if span.to_s is None else f"{span.to_s:.1f} s")
         for span in spans[:_MAX_PARTS]
     ]
-    more = [f"and {len(spans) - _MAX_PARTS} times more"] if len(spans) > _MAX_PARTS else []
+    left = len(spans) - _MAX_PARTS
+    more = ["and once more" if left == 1 else f"and {left} times more"] if left > 0 else []
     return ", ".join(shown + more)
 
 

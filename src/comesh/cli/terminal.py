@@ -47,7 +47,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        fail("nobody can be asked whether to go on, because standard input is no terminal: give --yes")
+        fail("cannot ask for confirmation, because standard input is not a terminal: give --yes")
     if not typer.confirm(question, err=True):
         fail("nothing was done", Exit.NO)
 

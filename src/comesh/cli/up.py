@@ -71,7 +71,7 @@ def up(
         out.print(f"starting {number(len(mesh.nodes), 'node')}; files and logs: {directory}")
         if mesh.is_outdated:
             out.print(
-                plain(f"the mesh goes by version {mesh.version} of its document: {file} counts no more")
+                plain(f"the mesh goes by version {mesh.version} of its document: {file} is no longer used")
             )
         begin(mesh)
         took_s = wait_until_ready(mesh)

@@ -62,7 +62,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     for text in texts:
         reading, equals, value = text.partition("=")
         if not (reading and equals):
-            fail(f"{text!r} is no READING=VALUE; write, for example, open=true")
+            fail(f"{text!r} is not READING=VALUE; write, for example, open=true")
         found[reading] = value
     return found
 

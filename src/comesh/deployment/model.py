@@ -4,6 +4,7 @@ Field names carry their unit; the document's keys are the aliases. `checks` says
 together, `planning` hands them to the core.
 """
 
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -135,6 +136,9 @@ class Device(DocumentModel):
         return {name: {} if command is None else command for name, command in value.items()}
 
 
+STEP_KEYS = ("device", "command", "argument", "takes", "timeout", "best_effort", "together")
+
+
 class Step(DocumentModel):
     """One command of a routine."""
 
@@ -155,6 +159,17 @@ class Step(DocumentModel):
     together: Flag = Field(
         default=False, description="At once with the command before it, instead of after that is done."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_command(cls, value: Any) -> Any:
+        """Refuses a step of another kind at once, instead of each key that it lacks."""
+        if isinstance(value, dict) and not value.keys() & {"device", "command"}:
+            others = [key for key in value if key not in STEP_KEYS]
+            if len(others) == 1 and not get_close_matches(others[0], ("device", "command")):
+                what = f"there is no step {quote(others[0])}: each step is a command of a device"
+                raise WrongError(what, "write {device: ..., command: ...}; takes: says how long it lasts")
+        return value
 
     def lasts_ms(self, command: Command) -> int:
         """How long it takes, where this is its command."""

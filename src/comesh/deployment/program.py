@@ -179,12 +179,16 @@ def step_by_hand(
     known = deployment.devices[device]
     if command not in known.commands:
         hint = did_you_mean(command, known.commands)
-        able = f"; it can be told to {', '.join(sorted(known.commands))}" if known.commands else ""
-        raise ValueError(f"{device} cannot be told to {command}" + (f"; {hint}" if hint else able))
+        able = hint or f"its commands are {', '.join(sorted(known.commands))}"
+        if not known.commands:
+            able = "it is a sensor"
+        raise ValueError(f"{device} has no command {command}; {able}")
     takes = known.commands[command].argument
     if takes is None and argument is not None:
         raise ValueError(f"{device} {command} takes no argument")
-    if takes is not None and (argument is None or takes.fit(argument) is None):
+    if takes is not None and argument is None:
+        raise ValueError(f"{device} {command} needs an argument: {takes.describe()}")
+    if takes is not None and takes.fit(argument) is None:
         raise ValueError(f"{device} {command} takes {takes.describe()}, not {argument!r}")
     step = Step(device=device, command=command, argument=argument)
     return _step(step, known, deployment.settings.command_timeout_ms)

@@ -23,6 +23,7 @@ from comesh.deployment.units import parse_duration_ms
 
 MAX_CRON_CHARACTERS = 100
 LOOKAHEAD_DAYS = 366
+_DAYS_BY_NAME = {"weekdays": "mon-fri", "workdays": "mon-fri", "weekend": "sat-sun", "weekends": "sat-sun"}
 """A schedule that does not fire within this time (a cron line: within 50 years) never does."""
 
 _SUN = re.compile(r"(sunrise|sunset)(?: ?([+-]) ?(.+))?", re.ASCII)
@@ -102,11 +103,18 @@ def parse_days(days: tuple[str, ...] | None) -> frozenset[int]:
 
 def _right_days(text: str, day: str) -> str:
     """How to write what is not a day. `mon, wed` and `Monday to Friday` name more than one: none is lost."""
-    words = [word[:3] for word in re.findall(r"[a-z]+", text.lower()) if word[:3] in DAYS]
+    words = [meant for word in re.findall(r"[a-z]+", text.lower()) if (meant := _day_meant(word))]
     if len(words) > 1:
         joined = "-".join(words) if "-" in text or " to " in text else f"[{', '.join(words)}]"
         return f"write days: {joined}"
+    if text.lower() in _DAYS_BY_NAME:
+        return f"write days: {_DAYS_BY_NAME[text.lower()]}"
     return f"write {words[0]}" if words and day == text else did_you_mean(day, DAYS)
+
+
+def _day_meant(word: str) -> str:
+    """The day that begins like a word, such as `mo` or `Monday`; empty: none."""
+    return next((day for day in DAYS if len(word) > 1 and (word.startswith(day) or day.startswith(word))), "")
 
 
 def parse_cron(line: str) -> str:

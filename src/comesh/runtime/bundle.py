@@ -84,16 +84,17 @@ def read_bundle(path: Path) -> Bundle:
             content = file.read(MAX_BUNDLE_BYTES + 1)
     except OSError as wrong:
         raise CredentialsError(f"{path} cannot be read ({wrong.strerror})") from None
+    bundle = decoded(content, str(path))
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise CredentialsError(f"{path} can be read by others; keep it to its owner with: chmod 600 {path}")
-    return decoded(content, str(path))
+    return bundle
 
 
 def decoded(content: bytes, where: str) -> Bundle:
     try:
         bundle = msgspec.json.decode(content[:MAX_BUNDLE_BYTES], type=Bundle)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise CredentialsError(f"{where} is no bundle; make it with: comesh keys bundle NODE") from None
+        raise CredentialsError(f"{where} is not a bundle; make one with: comesh keys bundle NODE") from None
     if bundle.comesh_bundle != VERSION:
         raise CredentialsError(f"{where} is of another version of comesh; make it again with this one")
     return bundle

@@ -134,7 +134,12 @@ class Authority:
 
     @staticmethod
     def load(directory: Path) -> "Authority":
-        key, certificate = _read_pair(directory, AUTHORITY, "make it with: comesh keys init")
+        key, certificate = _read_pair(
+            directory,
+            AUTHORITY,
+            missing="make it with: comesh keys init",
+            spoiled="restore it from a copy: a new authority needs new keys for all nodes",
+        )
         return Authority(key, certificate)
 
     def key_file(self) -> bytes:
@@ -186,7 +191,10 @@ class Credentials:
         """Refuses what no peer would accept, before anybody wonders why nobody answers."""
         trusted = directory / f"{AUTHORITY}.crt"
         authorities = read_certificates(trusted, "copy it from where it was made")
-        key, certificate = _read_pair(directory, name, f"make it with: comesh keys node {name}")
+        make = f"comesh keys node {name}"
+        key, certificate = _read_pair(
+            directory, name, missing=f"make it with: {make}", spoiled=f"make it again with: {make} --force"
+        )
         where = directory / f"{name}.crt"
         found = name_in(certificate)
         if found != name:
@@ -350,9 +358,10 @@ def _keep_former(directory: Path, name: str) -> None:
 
 
 def _read_pair(
-    directory: Path, name: str, remedy: str
+    directory: Path, name: str, *, missing: str, spoiled: str
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     path = directory / f"{name}.key"
+    remedy = spoiled if path.exists() else missing
     key = read_key(path, remedy)
     certificate = read_certificate(directory / f"{name}.crt", remedy)
     if certificate.public_key() != key.public_key():

@@ -146,15 +146,15 @@ class Beliefs:
     def _tell(self, update: MemberUpdate, before: MemberState, was: Incarnation, step: Step) -> None:
         match update.state:
             case MemberState.ALIVE if was.life != update.incarnation.life:
-                why = "started anew"
+                why = "restarted"
             case MemberState.ALIVE:
-                why = f"was {before.name.lower()}, and contradicts"
+                why = f"was {before.name.lower()}, and responds"
             case MemberState.SUSPECT:
-                why = f"{update.by or 'somebody'} got no answer"
+                why = f"no answer to {update.by or 'a node'}"
             case MemberState.DEAD:
-                why = "no contradiction in time"
+                why = "it did not respond in time"
             case MemberState.LEFT:
-                why = "left in good order"
+                why = "it left the mesh"
         step.observe(MemberChanged(update.node, update.state.name.lower(), update.incarnation, why))
 
 

@@ -2,6 +2,7 @@
 
 import zoneinfo
 from collections.abc import Iterator
+from typing import Final
 
 from comesh.deployment.draft import Draft
 from comesh.deployment.problems import Complaint, complain, did_you_mean, quote, warn
@@ -12,6 +13,24 @@ MIN_PERIOD_MS = 50
 LEASES_PER_EPOCH = 10
 HOPS_PER_LEASE = 4 * 2 * 2.4
 """A lease should cover four round trips to a quorum, which the paper finds 2.4 hops away."""
+
+
+PLACE_OF_ABBREVIATION: Final = {
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Berlin"),
+    "EEST": "Europe/Athens",
+    "WEST": "Europe/Lisbon",
+    "BST": "Europe/London",
+    "EDT": "America/New_York",
+    **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
+    "MDT": "America/Denver",
+    **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+}
+"""Abbreviations that people write, each with a place in that zone."""
+MAX_ABBREVIATION: Final = 5
+"""Characters."""
 
 
 def enough_nodes(draft: Draft) -> Iterator[Complaint]:
@@ -76,8 +95,20 @@ def times_fit(draft: Draft) -> Iterator[Complaint]:
 def time_zone_exists(draft: Draft) -> Iterator[Complaint]:
     name = draft.settings.time_zone
     if not zone_exists(name):
-        fix = did_you_mean(name, zoneinfo.available_timezones()) or "write it like Europe/Zurich"
+        fix = _right_zone(name)
         yield complain("settings", "time_zone", what=f"unknown time zone {quote(name)}", fix=fix)
+
+
+def _right_zone(name: str) -> str:
+    if name.upper() in PLACE_OF_ABBREVIATION:
+        place = PLACE_OF_ABBREVIATION[name.upper()]
+        return f"an abbreviation does not say when clocks change; write a place, such as {place}"
+    if name.isupper() and len(name) <= MAX_ABBREVIATION:
+        return "abbreviations are not known; write a place, such as Europe/Zurich"
+    zones = zoneinfo.available_timezones()
+    in_europe = [zone for zone in zones if zone.startswith("Europe/")]
+    near = did_you_mean(name, in_europe)
+    return near or did_you_mean(name, zones) or "write a place, such as Europe/Zurich"
 
 
 def zone_exists(name: str) -> bool:

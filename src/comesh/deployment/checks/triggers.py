@@ -50,7 +50,7 @@ def readings_of(draft: Draft) -> Readings:
             readings.setdefault(suggested_id(reading) or reading, readings[reading])
     for name in list(devices):
         devices.setdefault(suggested_id(name) or name, devices[name])
-    known = dict(vocabulary(devices, sun=draft.settings.location is not None))
+    known = dict(vocabulary(devices, sun=_has_location(draft)))
     for name in draft.names("devices"):
         if name not in draft.devices or ("devices", name, "readings") in draft.broken:
             known[name] = _AnyReading()
@@ -119,10 +119,15 @@ def _one_event_device(draft: Draft, clause: Clause, path: Path) -> Iterator[Comp
         yield complain(*path, what=f"'{devices[0]}.up' is not an event", fix="use when:")
 
 
+def _has_location(draft: Draft) -> bool:
+    """Also a wrong one: that it is wrong was reported once, where it is."""
+    return draft.settings.location is not None or "location" in draft.own_settings
+
+
 def _mistakes(draft: Draft, wrong: WrongClauseError, path: Path) -> Iterator[Complaint]:
     for mistake in wrong.mistakes:
         fix = mistake.fix
-        if mistake.what == "unknown device 'sun'" and draft.settings.location is None:
+        if mistake.what == "unknown device 'sun'" and not _has_location(draft):
             fix = "set settings.location to use the sun"
         yield Complaint(path=path, what=mistake.what, fix=fix, offset=mistake.offset)
 

@@ -138,11 +138,11 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> str:
         match self.family:
             case Family.TRUTH:
-                return "true or false"
+                return "a bool"
             case Family.NUMBER:
                 return "a number"
             case _:
-                return "a text"
+                return "text"
 
 
 _WRONG = _Part(kind=None)

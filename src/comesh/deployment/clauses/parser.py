@@ -144,6 +144,12 @@ def _unreadable(source: str, at: int) -> ClauseError:
             return ClauseError(at, f"a single '{sign}' means nothing here", f"write {sign}{sign}")
         case "'" | '"':
             return ClauseError(at, "a quote is opened but never closed", "close it")
+        case "{" if source[at : at + 2] in ("{{", "{%"):
+            return ClauseError(
+                at,
+                "a clause is not a template",
+                "write the condition itself, such as hall_temp.celsius > 26",
+            )
         case other:
             return ClauseError(at, f"the character {quote(other)} means nothing here")
 

@@ -11,6 +11,9 @@ from comesh.runtime.transport import TransportError
 from comesh.runtime.transport.session import Address
 from comesh.runtime.transport.settings import MAX_ADDRESSES, SOCKET_BUFFER_BYTES
 
+FIRST_FREE_PORT: Final = 1024
+"""Programs without special rights listen on ports from this one on."""
+
 LOOK_UP_AGAIN_MS: Final = 5_000.0
 """Host names of a peer that does not answer are looked up again, at most so often."""
 
@@ -108,8 +111,7 @@ async def open_sockets(listen: Iterable[Endpoint]) -> list[socket.socket]:
                 opened += [_open_socket(family, address) for family, address in answers[:1]]
             except (OSError, UnicodeError, OverflowError) as problem:
                 raise TransportError(
-                    f"cannot listen on {host} port {port}: {problem}; "
-                    "is the port taken, or the address not this machine's?"
+                    f"cannot listen on {host} port {port}: {_why_not(problem, port)}"
                 ) from None
     except BaseException:
         for one in opened:
@@ -131,3 +133,10 @@ def _open_socket(family: socket.AddressFamily, address: Address) -> socket.socke
         opened.close()
         raise
     return opened
+
+
+def _why_not(problem: Exception, port: int) -> str:
+    reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    if isinstance(problem, PermissionError) and port < FIRST_FREE_PORT:
+        return f"{reason}; ports below {FIRST_FREE_PORT} need special rights: choose a higher one"
+    return f"{reason}; is the port taken, or the address not this machine's?"
