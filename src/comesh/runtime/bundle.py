@@ -1,4 +1,5 @@
-"""All that a new machine needs to be a node, as one file: keys, authorities, what is revoked, the document.
+"""A bundle: all that a new machine needs to be a node, as one file with keys, authorities, revocations, and
+the document.
 
 Who has the file is the node: it is written for its owner only. What comes out of it is checked as if it came
 from a stranger, before anything is written.
@@ -31,7 +32,7 @@ from comesh.runtime.revocation import FILE, Revocations
 
 VERSION: Final = 1
 MAX_BUNDLE_BYTES: Final = 700_000
-"""So that it fits an invitation, encrypted and as text."""
+"""Maximum bytes of a bundle, so that it fits an invitation, encrypted and as text."""
 _DOCUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}")
 
 

@@ -1,15 +1,15 @@
-"""Who is who: the deployment's own authority, and a key and certificate per node, as files.
+"""The deployment's own authority, and a key and certificate per node, as files.
 
     authority.key, authority.crt     made once, kept by the person who runs the deployment; works offline
     NAME.key, NAME.crt               per node; a node needs these two and authority.crt, nothing else
     former/NAME.pem                  certificates that were replaced and are still valid: they can be revoked
     revoked.crl                      which certificates count no more; see `revocation`
 
-While an authority is replaced, authority.crt holds several: the first one signs, all are trusted.
-Rules: keys are P-256, readable by their owner only, and refused otherwise. A node's name stands in its
-certificate as the URI `comesh:node:NAME`, and as a host name for clients of its HTTP interface. Dates are
-compared with the clock that the node gives, which may know no time yet: then signature and name are still
-checked, so that a certificate does not lock a node out for ever.
+While an authority is replaced, authority.crt holds several: the first one signs, all are trusted. Rules: keys
+are P-256, readable by their owner only, and refused otherwise. A node's name stands in its certificate as the
+URI `comesh:node:NAME`, and as a host name for clients of its HTTP interface. Dates are compared with the
+clock that the node gives, which may know no time yet: then signature and name are still checked, so that a
+certificate does not lock a node out for ever.
 """
 
 import os
@@ -36,7 +36,7 @@ AUTHORITY: Final = "authority"
 FORMER: Final = "former"
 """The directory of certificates that were replaced and are still valid."""
 MAX_FORMER: Final = 64
-"""Of one node, the latest: they fit a file."""
+"""Maximum former certificates of one node, the latest ones: they fit a file."""
 AUTHORITY_DAYS: Final = 3650
 NODE_DAYS: Final = 730
 WARN_DAYS: Final = 30
@@ -44,15 +44,15 @@ WARN_DAYS: Final = 30
 MAX_DAYS: Final = 36_500
 """A hundred years: dates stay within what certificates can say."""
 BACKDATED: Final = timedelta(days=1)
-"""How long before now a certificate is valid, for machines whose clocks are behind."""
+"""Time before now from which a certificate is valid, for machines whose clocks are behind."""
 MAX_FILE_BYTES: Final = 65_536
-"""Of one key or certificate file; a longer one is not ours."""
+"""Maximum bytes of a key or certificate file; a longer one is not ours."""
 CIPHERS: Final = b"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384"
 DTLS_1_2: Final = 0xFEFD
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,53}")
-"""With the word authority it makes the 64 characters that a certificate allows."""
+"""Names of deployments: with the word authority they make the 64 characters that a certificate allows."""
 _URI: Final = "comesh:node:"
 _DATES: Final = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED, by the machine's clock: it is not asked."""
@@ -71,7 +71,7 @@ WallClock = Callable[[], float | None]
 
 
 class CredentialsError(Exception):
-    """Credentials cannot be made or used; str() says where, what is wrong, and what to do."""
+    """Raised when credentials cannot be made or used; str() says where, what is wrong, and what to do."""
 
 
 def machine_clock() -> float | None:
@@ -146,7 +146,7 @@ class Authority:
         return _as_issued(self.key, self.certificate).key
 
     def issue(self, name: str, days: int = NODE_DAYS) -> Issued:
-        """For one node; not longer than the authority itself is valid."""
+        """Issues a certificate for one node, valid not longer than the authority itself."""
         if not _NAME.fullmatch(name) or name == AUTHORITY:
             raise CredentialsError(
                 f"{name!r} cannot be the name of a node; take lower-case letters, digits and _, "
@@ -177,18 +177,18 @@ class Authority:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What one node proves itself with, and checks others by."""
+    """The key and certificate of one node, and the authorities that it checks others by."""
 
     name: NodeId
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
     authorities: tuple[x509.Certificate, ...]
-    """All that are trusted; the first one signs now."""
+    """All trusted authorities; the first one signs now."""
     wall_ms: WallClock = machine_clock
 
     @staticmethod
     def load(directory: Path, name: str, wall_ms: WallClock = machine_clock) -> "Credentials":
-        """Refuses what no peer would accept, before anybody wonders why nobody answers."""
+        """Loads a node's credentials. Refuses what no peer would accept."""
         trusted = directory / f"{AUTHORITY}.crt"
         authorities = read_certificates(trusted, "copy it from where it was made")
         make = f"comesh keys node {name}"
@@ -212,12 +212,12 @@ class Credentials:
 
     @property
     def issued_ms(self) -> float:
-        """When the youngest of all certificates was made: no clock is right that shows an earlier time."""
+        """Time at which the youngest certificate was made: no clock that shows an earlier time is right."""
         made = max(one.not_valid_before_utc for one in (self.certificate, *self.authorities))
         return made.timestamp() * 1000.0
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should do about dates, in time."""
+        """Says what a person should do about dates, in time."""
         found: list[str] = []
         if signer_of(self.certificate, self.authorities[:1]) is None:
             found.append(
@@ -242,7 +242,8 @@ class Credentials:
         return replace(self, wall_ms=wall_ms)
 
     def context(self) -> SSL.Context:
-        """For DTLS both ways: each side shows a certificate of these authorities, or there is no session.
+        """Returns a context for DTLS in both directions: each side shows a certificate of these authorities,
+        or there is no session.
 
         Nothing is resumed, so that every session checks the certificate again.
         """
@@ -270,7 +271,7 @@ class Credentials:
 
 
 def name_in(certificate: x509.Certificate) -> NodeId | None:
-    """Whose certificate it is; None if it is no node's."""
+    """Returns the node's name in a certificate; None if it is no node's."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -284,7 +285,7 @@ def name_in(certificate: x509.Certificate) -> NodeId | None:
 def signer_of(
     certificate: x509.Certificate, authorities: Iterable[x509.Certificate]
 ) -> x509.Certificate | None:
-    """Who of them signed it; None: nobody."""
+    """Returns the authority that signed a certificate; None: none of them."""
     for authority in authorities:
         try:
             certificate.verify_directly_issued_by(authority)
@@ -318,7 +319,7 @@ def read_certificate(path: Path, remedy: str) -> x509.Certificate:
 
 
 def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
-    """All of the file; at least one."""
+    """Reads all certificates of a file; at least one."""
     content = read_file(path, remedy)
     try:
         found = tuple(x509.load_pem_x509_certificates(content))
@@ -330,7 +331,7 @@ def read_certificates(path: Path, remedy: str) -> tuple[x509.Certificate, ...]:
 
 
 def certificates_of(directory: Path, name: str) -> list[x509.Certificate]:
-    """All that are known to have been made for a node: the one in use, and former ones."""
+    """Returns all known certificates of a node: the one in use, and former ones."""
     paths = [directory / f"{name}.crt", directory / FORMER / f"{name}.pem"]
     found = [one for path in paths if path.is_file() for one in read_certificates(path, "move it away")]
     return [one for one in found if name_in(one) == name]
@@ -341,7 +342,7 @@ def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
 
 
 def _keep_former(directory: Path, name: str) -> None:
-    """A replaced certificate stays valid until it expires: who wants to revoke it needs its number."""
+    """Keeps a replaced certificate, which stays valid until it expires: its number is needed to revoke it."""
     path, kept = directory / f"{name}.crt", directory / FORMER / f"{name}.pem"
     if not path.is_file():
         return
@@ -412,7 +413,7 @@ def make_directory(directory: Path) -> None:
 
 
 def write_file(path: Path, content: bytes, mode: int) -> None:
-    """The whole file or nothing, and never readable by more than it should be."""
+    """Writes the whole file or nothing, never readable by more people than it should be."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)

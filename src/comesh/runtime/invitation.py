@@ -37,7 +37,7 @@ class JoinToken:
     id: str
     secret: bytes
     fingerprint: str
-    """Of the authority, in hexadecimal."""
+    """Fingerprint of the authority, in hexadecimal."""
 
     @staticmethod
     def draw(fingerprint: str) -> "JoinToken":
@@ -94,5 +94,6 @@ class JoinToken:
 
 
 def verifier_of(proof: str) -> str:
-    """What the node keeps: a proof is 256 bits that nobody can guess, so a plain hash will do."""
+    """Returns the verifier that the node keeps: a proof is 256 bits that nobody can guess, so a plain hash
+    will do."""
     return hashlib.sha256(proof.encode(errors="replace")).hexdigest()

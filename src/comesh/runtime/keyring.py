@@ -1,4 +1,4 @@
-"""What a person does with a directory of keys, beyond making them: revoke, rotate, replace. No network.
+"""Changes a directory of keys beyond making them: revoke, rotate, replace. No network.
 
 While an authority is replaced, authority.crt has the new one first and the former one after it, and the key
 of the former one is authority-former.key, so that what it signed can still be revoked. Where that key was
@@ -34,7 +34,7 @@ _NO_AUTHORITY: Final = "make it with: comesh keys init"
 
 
 def trusted(directory: Path) -> tuple[x509.Certificate, ...]:
-    """All authorities; the first one signs now."""
+    """Returns all authorities; the first one signs now."""
     return read_certificates(directory / f"{AUTHORITY}.crt", _NO_AUTHORITY)
 
 
@@ -54,7 +54,8 @@ def revoked_of(directory: Path) -> Revocations:
 
 
 def revoke(directory: Path, names: list[str], files: list[Path]) -> int:
-    """All certificates that were made for these nodes, and those in these files. How many were new."""
+    """Revokes all certificates that were made for these nodes, and those in these files. Returns how many
+    were new."""
     found: list[x509.Certificate] = []
     for name in names:
         of_name = certificates_of(directory, name)

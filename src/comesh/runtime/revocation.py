@@ -1,4 +1,4 @@
-"""Which certificates count no more: lists that the authority signs, X.509 CRLs, as the file revoked.crl.
+"""Lists of revoked certificates that the authority signs: X.509 CRLs, in the file revoked.crl.
 
 Rules: a list names serial numbers of certificates of the authority that signed it, and no other. The higher
 number replaces the lower, so what was revoked cannot be taken back by an older list. Dates of lists are not
@@ -32,7 +32,7 @@ MAX_REVOKED: Final = 1_000
 """Certificates on one list: it fits the file and one message."""
 MAX_LIST_BYTES: Final = 49_152
 MAX_FILE_BYTES: Final = 262_144
-"""Of a file with the lists of two authorities, as text."""
+"""Maximum bytes of a file with the lists of two authorities, as text."""
 MAX_NUMBER: Final = (1 << 63) - 1
 UNREADABLE: Final = (
     ValueError,
@@ -43,7 +43,7 @@ UNREADABLE: Final = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""What is raised for bytes that are no list, wherever they are wrong."""
+"""Exceptions for bytes that are no list, wherever they are wrong."""
 
 Rank = tuple[int, int, str]
 NO_RANK: Final[Rank] = (0, 0, "")
@@ -51,7 +51,7 @@ NO_RANK: Final[Rank] = (0, 0, "")
 
 @dataclass(frozen=True)
 class RevocationList:
-    """Of one authority."""
+    """The list of one authority."""
 
     authority: str
     """The key that signed it, as `key_of` says."""
@@ -74,7 +74,7 @@ class RevocationList:
 
 
 def key_of(authority: x509.Certificate) -> str:
-    """What tells authorities apart, also those of one name."""
+    """Returns the key that tells authorities apart, also those of one name."""
     key = authority.public_key()
     return x509.SubjectKeyIdentifier.from_public_key(_signing(key)).digest.hex()[:16]
 
@@ -142,7 +142,7 @@ def _is_signed_by(found: x509.CertificateRevocationList, authority: x509.Certifi
 
 
 def read_lists(path: Path) -> list[bytes]:
-    """All lists of a file, as they are; none where there is no file."""
+    """Reads all lists of a file, as they are; none where there is no file."""
     if not path.exists():
         return []
     remedy = "copy it again from where it was made"
@@ -159,8 +159,8 @@ def read_lists(path: Path) -> list[bytes]:
 
 
 def is_revoked(keys: Path, shown: bytes) -> bool:
-    """Whether a certificate that somebody shows is on a list beside these keys; lists of other authorities
-    say nothing. CredentialsError: the files cannot be read."""
+    """Says if a certificate is on a list beside these keys; lists of other authorities say nothing.
+    CredentialsError: the files cannot be read."""
     authorities = read_certificates(keys / f"{AUTHORITY}.crt", "copy it from where it was made")
     known = Revocations()
     for one in filter(None, (verified(der, authorities) for der in read_lists(keys / FILE))):
@@ -176,7 +176,8 @@ class Revocations:
 
     @staticmethod
     def read(path: Path, authorities: Iterable[x509.Certificate]) -> "Revocations":
-        """Of the person who has the authority: a list that cannot be verified is a mistake to be told."""
+        """Reads the lists for the person who has the authority: a list that cannot be verified is an
+        error."""
         found, authorities = Revocations(), tuple(authorities)
         for der in read_lists(path):
             one = verified(der, authorities)

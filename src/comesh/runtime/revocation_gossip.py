@@ -24,15 +24,15 @@ KEY: Final = "revoked/"
 """Prefix of the announcements' keys; the digest of a list follows."""
 ASKED_AT_ONCE: Final = 3
 LOOK_S: Final = 1.0
-"""How often files are looked at."""
+"""Interval at which files are looked at."""
 AGAIN_S: Final = 1.0
-"""Between questions for a list that an announcement tells of."""
+"""Time between requests for a list that an announcement names."""
 SWEEP_S: Final = 60.0
-"""How often others are asked although no announcement tells of a list."""
+"""Interval at which others are asked although no announcement names a list."""
 MAX_WANTED: Final = 64
 """Digests of lists that are known of and not there."""
 MAX_ASKED_ROUNDS: Final = 100
-"""For one announcement: then nobody who answers has it."""
+"""Maximum rounds of requests per announcement: after them nobody who answers has the list."""
 
 
 class RevocationGossip:
@@ -111,6 +111,7 @@ class RevocationGossip:
 
 
 def last_words(proof: RevocationList) -> bytes:
-    """To a node that is on the list: the list itself, or, if that is too long for a datagram, that it is."""
+    """Returns the last message to a node that is on the list: the list, or, if it is too long for a datagram, a
+    note."""
     shown = unasked(YouAreRevoked(proof=proof.der))
     return shown if len(shown) <= MAX_ALONE_BYTES else unasked(YouAreRevoked())

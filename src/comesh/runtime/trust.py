@@ -1,4 +1,4 @@
-"""What a node proves itself with, and whom it refuses, as its files and the other nodes say now.
+"""A running node's credentials and the peers that it refuses, as its files and the other nodes say now.
 
     keys/NAME.key, NAME.crt, authority.crt    read again when they change: no restart for new keys
     keys/revoked.crl                          from a person; data/revoked.crl: the newest from anybody
@@ -28,9 +28,9 @@ from comesh.runtime.log import Log
 from comesh.runtime.revocation import FILE, NO_RANK, Rank, RevocationList, Revocations, read_lists, verified
 
 REFUSED_MS: Final = 60_000.0
-"""So long after its last try somebody who is refused is trouble."""
+"""Time after its last try in which a refused peer counts as trouble."""
 TOLD_MS: Final = 3_600_000.0
-"""How often the log tells of the same one."""
+"""Minimum time between log lines about the same peer."""
 MAX_REFUSED: Final = 256
 """Names of refused ones that are remembered."""
 REVOKED: Final = "shows a revoked certificate"
@@ -60,7 +60,7 @@ class Trust:
         self.on_revoked: list[Callable[[], object]] = []
         """Called when other certificates are revoked than before."""
         self.last_words: Callable[[RevocationList], bytes] = lambda _: b""
-        """What is said to a node with a revoked certificate, which this list has."""
+        """Bytes for a node whose revoked certificate this list has."""
         self._refused: dict[NodeId, tuple[float, str, str]] = {}
         """When it last tried, why it is refused, and that in words."""
         self._told_ms: dict[NodeId, float] = {}
@@ -84,7 +84,7 @@ class Trust:
     # -- files -------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Whether files have changed; and what a person should know of dates."""
+        """Says if files have changed, and what a person should know of dates."""
         stamps = self._look()
         if stamps != self._stamps:
             self._renew(stamps)

@@ -19,7 +19,7 @@ MAX_PENDING: Final = 65_536
 
 
 class MemoryNetwork:
-    """What connects transports. Without draws nothing is lost, repeated or late."""
+    """Connects transports in memory. Without draws nothing is lost, repeated or late."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class MemoryTransport:
                 self._start(to, message, delay_ms)
 
     def _start(self, to: NodeId, message: bytes, delay_ms: float) -> None:
-        """Never delivered within this call: a receiver that answers at once would be inside its own step."""
+        """Schedules a delivery, never within this call: a receiver that answers at once would be inside its
+        own step."""
         self._last += 1
         loop = asyncio.get_running_loop()
         self._under_way[self._last] = loop.call_later(

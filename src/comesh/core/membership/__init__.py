@@ -1,4 +1,4 @@
-"""Who is there: Medley, a SWIM in which near nodes are probed more often (docs/membership.md).
+"""Membership: Medley, a SWIM in which near nodes are probed more often (docs/membership.md).
 
 Read in this order: settings (every knob with its formula), roster (the nodes of a deployment and how near
 they are), table (what one node believes of each), schedule (whom to probe next), suspicion, health,

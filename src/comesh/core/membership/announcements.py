@@ -50,7 +50,7 @@ class Board:
         return (announcement.version, announcement.value) > (known.version, known.value)
 
     def why_not(self, new: Announcement) -> str | None:
-        """What is wrong with an announcement, or None."""
+        """Says what is wrong with an announcement, or None."""
         if not 0 <= new.version <= MAX_VERSION:
             return f"announcement {new.key!r} has version {new.version}, not one from 0 to {MAX_VERSION}"
         if len(new.key) > MAX_KEY_CHARACTERS:

@@ -1,4 +1,4 @@
-"""What a node comes to believe of the others, and what it passes on.
+"""Keeps what a node believes of the others, and decides what it passes on.
 
 Rules:
 - An update counts if it overrides the entry in the table (table.py says when); it is then passed on.
@@ -31,10 +31,10 @@ class Beliefs:
         self.queue = GossipQueue()
         self.board = Board()
         self.returned: set[NodeId] = set()
-        """Who was suspected or gone and is alive again; whoever goes by it empties it."""
+        """Nodes that were suspected or gone and are alive again; the reader of the set empties it."""
 
     def adopt(self, roster: Roster, step: Step) -> None:
-        """Another deployment version: forget who is not in it any more."""
+        """Takes another deployment version: forgets the nodes that are not in it any more."""
         for node in self._roster.ids:
             if node not in roster.index:
                 self.queue.members.drop(node)
@@ -48,7 +48,8 @@ class Beliefs:
         return self._settings.sends(self.table.living)
 
     def hear(self, number: int, incarnation: Incarnation, step: Step) -> None:
-        """A member's own voice. Raises its entry, but never overrides an update at the same incarnation."""
+        """Takes note that a member spoke itself. Raises its entry, but never overrides an update at the same
+        incarnation."""
         if self.table.compare(number, incarnation, MemberState.ALIVE) > 0:
             update = MemberUpdate(self._roster.ids[number], MemberState.ALIVE, incarnation)
             self.learn(number, update, step)
@@ -56,12 +57,12 @@ class Beliefs:
             self.table.heard_ms[number] = step.now_ms
 
     def warning(self, number: int) -> MemberUpdate | None:
-        """What a member must hear about itself, so that it can contradict."""
+        """Returns the suspicion or death that a member must hear about itself, so that it can refute it."""
         state = self.table.state(number)
         return self.table.update(number) if state in (MemberState.SUSPECT, MemberState.DEAD) else None
 
     def learn(self, number: int, update: MemberUpdate, step: Step) -> bool:
-        """Take in an update about another member. True if it changed anything."""
+        """Takes in an update about another member. True if it changed anything."""
         if update.state == MemberState.ALIVE and self.table.is_plainly(number, update.incarnation):
             return False
         order = self.table.compare(number, update.incarnation, update.state)
@@ -86,7 +87,8 @@ class Beliefs:
         return True
 
     def learn_announcement(self, announcement: Announcement, sender: NodeId | None, step: Step) -> str | None:
-        """Take in an announcement, from a peer or (sender None) from this node itself. Why not, or None."""
+        """Takes in an announcement, from a peer or (sender None) from this node itself. Says why not, or
+        None."""
         known = self.board.get(announcement.key)
         if known is announcement and sender is not None:
             return None  # what most messages bring
@@ -107,7 +109,8 @@ class Beliefs:
         return None
 
     def on_expiry(self, node: NodeId, step: Step) -> bool:
-        """A suspicion ended: a witness buries the suspect. True: this node is none, and has to look."""
+        """Ends a suspicion: a witness declares the suspect dead. True: this node is no witness, and has to
+        probe."""
         suspicion = self._suspicions.get(node)
         if suspicion is None:
             return False
@@ -159,5 +162,5 @@ class Beliefs:
 
 
 def _expiry(node: NodeId) -> Timer:
-    """By name, so that it means the same node whatever roster comes meanwhile."""
+    """Names the timer of a suspicion by the node's id, which stays the same in every roster."""
     return Timer("membership", "suspicion", node)

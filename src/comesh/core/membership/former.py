@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from comesh.core.ids import NodeId
 
 MAX_FORMER = 4096
-"""Beyond it those that left first are forgotten."""
+"""Maximum number of former nodes; those that left first are forgotten."""
 
 
 class Former:

@@ -1,4 +1,4 @@
-"""What rides on messages: news, least-sent first, each a bounded number of times.
+"""Queues the gossip that rides on messages: least-sent first, each item a bounded number of times.
 
 One item per subject: a newer one replaces the older and starts its count anew.
 """
@@ -11,7 +11,7 @@ from comesh.core.messages import Announcement, GossipItems, MemberUpdate
 MAX_MEMBERS_PER_MESSAGE = 8
 MAX_ANNOUNCEMENTS_PER_MESSAGE = 4
 MAX_WAITING = 8192
-"""Of each kind. Beyond it news is not queued, and the exchange of tables has to bring it."""
+"""Maximum items of each kind. Beyond it an item is not queued, and the exchange of tables has to bring it."""
 
 NO_GOSSIP = GossipItems()
 
@@ -34,7 +34,7 @@ class Waiting(Generic[_Item]):
         return subject in self._row_of
 
     def put(self, subject: str, item: _Item) -> None:
-        """News: it starts its count anew."""
+        """Queues a new item, whose count starts anew."""
         row = self._row_of.get(subject)
         if row is not None:
             del self._rows[row][subject]
@@ -46,7 +46,7 @@ class Waiting(Generic[_Item]):
         self._row_of[subject] = 0
 
     def amend(self, subject: str, item: _Item) -> None:
-        """A detail of what is being told: it takes the place of the item under way."""
+        """Replaces the item under way for this subject by a more detailed one."""
         row = self._row_of.get(subject)
         if row is None:
             self.put(subject, item)
@@ -54,13 +54,13 @@ class Waiting(Generic[_Item]):
             self._rows[row][subject] = item
 
     def drop(self, subject: str) -> None:
-        """Nothing more is told of it."""
+        """Removes the item of a subject."""
         row = self._row_of.pop(subject, None)
         if row is not None:
             del self._rows[row][subject]
 
     def take(self, count: int, sends: int) -> tuple[_Item, ...]:
-        """The least-sent items; one that was sent `sends` times now is forgotten."""
+        """Takes the least-sent items; one that was sent `sends` times now is forgotten."""
         if not self._row_of:
             return ()
         rows = self._rows
@@ -99,10 +99,11 @@ class GossipQueue:
         self.members: Waiting[MemberUpdate] = Waiting()
         self.announcements: Waiting[Announcement] = Waiting()
         self.quiet: Waiting[Announcement] = Waiting()
-        """What only rides along: it alone makes no message."""
+        """Announcements that ride along and cause no message of their own."""
 
     def take(self, sends: int, first: MemberUpdate | None = None) -> GossipItems:
-        """What the next message carries; `first` is what its receiver must hear in any case."""
+        """Takes the items for the next message; `first` is an update that its receiver must hear in any
+        case."""
         if first is None and not self and not self.quiet:
             return NO_GOSSIP
         members = self.members.take(MAX_MEMBERS_PER_MESSAGE, sends)

@@ -1,7 +1,8 @@
-"""Lifeguard's self-doubt: a node that gets few answers first doubts itself, and becomes slower to accuse.
+"""Implements Lifeguard's self-doubt: a node that gets few answers doubts itself first, and accuses more
+slowly.
 
-A score from 0 (well) to 8; timeouts are stretched by (1 + score). The probing period is not (Lifeguard's
-is): when a power domain goes, helpers are silent because they are dead, and that is no time to slow down.
+A score from 0 (well) to 8; timeouts are stretched by (1 + score). The probing period is not (Lifeguard's is):
+when a power domain goes, helpers are silent because they are dead, and that is no time to slow down.
 """
 
 MAX_SCORE = 8
@@ -14,12 +15,12 @@ class Health:
         self.score = 0
 
     def better(self) -> None:
-        """A probe was answered."""
+        """Counts an answered probe."""
         if self.score:
             self.score -= 1
 
     def worse(self, by: int = 1) -> None:
-        """A probe failed, helpers kept silent, or others had to be told that this node lives."""
+        """Counts a failed probe, silent helpers, or a refutation that this node had to send."""
         self.score = min(MAX_SCORE, self.score + by)
 
     def stretch(self, duration_ms: float) -> float:

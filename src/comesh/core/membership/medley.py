@@ -50,22 +50,24 @@ LEAVE = Timer("membership", "leave")
 
 JOIN_PARTNERS = 5
 MAX_JOIN_PERIODS = 30
-"""Between tries to join: one period, doubling up to this."""
+"""Maximum periods between tries to join: the wait begins with one period and doubles up to this."""
 RIVAL_PERIODS = 8
-"""How long a node listens for further witnesses of another process of its name: time for several answers."""
+"""Periods in which a node waits for further witnesses of another process of its name: time for several
+answers."""
 LATE_PERIODS = 1
-"""A witness must have heard the other life twice, so far apart: once may be a late message of the dead."""
+"""Minimum periods between two messages of the other life that a witness heard: one alone may be a late
+message of the dead."""
 LEAVE_ROUNDS = 5
-"""Gossip rounds in which a leaving node says so before it stops."""
+"""Gossip rounds in which a leaving node spreads that it leaves before it stops."""
 FORMER_EXCHANGES = 10
-"""Comparisons of tables until nobody should speak any more of who left the deployment."""
+"""Exchanges of tables after which nobody should speak any more of a node that left the deployment."""
 
 MAX_TAKEN = 4096
-"""Items of each kind that are taken from one message; honest ones carry far fewer."""
+"""Maximum items of each kind that are taken from one message; honest ones carry far fewer."""
 LONG_AGO_MS = 3_600_000.0
-"""What is longer ago than this is told as this, and witnesses nothing."""
+"""Maximum age that a message reports; anything older witnesses nothing."""
 MAX_COUNT = 1 << 62
-"""No honest boot or refutation comes near it; a claim above it would leave the wire's range."""
+"""Maximum boot and refutation. No honest one comes near it; a claim above it would leave the wire's range."""
 
 _WORD = (1 << 64) - 1
 _ASKING = (Ping, PingRequest, Exchange)
@@ -82,7 +84,7 @@ class Medley:
         seeds: Sequence[NodeId] = (),
         table: Table | None = None,
     ) -> None:
-        """seeds: whom to ask when joining, besides some others; table: what is known (simulations)."""
+        """seeds: nodes to ask first when joining; table: what is known already (simulations)."""
         self._own = own
         self._roster = roster
         self.settings = settings
@@ -95,13 +97,13 @@ class Medley:
         self._joined = False
         self._join_periods = 1
         self._leaving = ""
-        """Why this node is about to stop, if it is."""
+        """The reason why this node is about to stop, if it is."""
         self._former = Former(FORMER_EXCHANGES * settings.exchange_ms)
         self._gossiping = False
         self._rival: Incarnation | None = None
         """A younger life of this node's name."""
         self._witnesses: dict[NodeId, float] = {}
-        """Who spoke of having heard it, and when that was, as first told."""
+        """Nodes that reported having heard the rival, with the time of their first report."""
         self._living: tuple[int, tuple[NodeId, ...]] = (-1, ())
 
     # -- what others may ask -------------------------------------------------------------------------
@@ -112,7 +114,7 @@ class Medley:
 
     @property
     def living(self) -> tuple[NodeId, ...]:
-        """Nodes believed to be there (a suspect still is), in id order, this one included."""
+        """Returns the nodes believed to be there (a suspect still is), in id order, this one included."""
         table = self.beliefs.table
         if self._living[0] != table.version:
             ids = tuple(self._roster.ids[number] for number in table.living_numbers())
@@ -121,20 +123,22 @@ class Medley:
 
     @property
     def version(self) -> int:
-        """Rises when living changes."""
+        """A number that rises when `living` changes."""
         return self.beliefs.table.version
 
     def is_dead(self, node: NodeId) -> bool:
-        """Is it believed dead or away, or was it removed? Not so a stranger: a newer version may have it."""
+        """Says if a node is believed dead or away, or was removed. Not so a stranger: a newer version may
+        have it."""
         number = self._roster.index.get(node)
         return node in self._former if number is None else not self.beliefs.table.is_living(number)
 
     def is_former(self, node: NodeId) -> bool:
-        """A newer deployment version has it no more."""
+        """Says if a newer deployment version removed this node."""
         return node in self._former
 
     def round_trip_ms(self, node: NodeId) -> float | None:
-        """None: never measured, or not of this deployment version."""
+        """Returns the estimated round trip. None: never measured, or not a node of this deployment
+        version."""
         number = self._roster.index.get(node)
         return None if number is None else self.prober.round_trips.estimate_ms(number)
 
@@ -181,7 +185,7 @@ class Medley:
             self._gossip_after(0.0, step)
 
     def on_announcement(self, event: AnnouncementPosted, step: Step) -> None:
-        """This node has something that all should know."""
+        """Spreads something that this node wants all nodes to know."""
         why_not = self.beliefs.learn_announcement(
             Announcement(event.key, event.version, event.value), None, step
         )
@@ -194,8 +198,8 @@ class Medley:
         self._leave("left the mesh, as asked", step)
 
     def adopt(self, roster: Roster, step: Step) -> None:
-        """Another deployment version names these nodes. What is known of those in both stays; the new ones
-        are presumed alive as at the first start, and the others are forgotten."""
+        """Takes another deployment version. What is known of the nodes in both stays; new ones are presumed
+        alive as at the first start, and the others are forgotten."""
         if self._leaving or roster.nodes == self._roster.nodes:
             return
         if self._own not in roster.index:
@@ -214,7 +218,8 @@ class Medley:
             self._become_joined(step)
 
     def stay(self, roster: Roster, step: Step) -> None:
-        """As adopt, but this node goes on if the version has it no more: it hears the nodes that do."""
+        """Takes another version, but goes on even if this node is not in it: the node hears the nodes that
+        are."""
         if self._own not in roster.index:
             roster = Roster((*roster.nodes, self._roster.nodes[self._number]))
         self.adopt(roster, step)
@@ -264,7 +269,8 @@ class Medley:
         asks: bool = False,
         also_former: bool = False,
     ) -> bool:
-        """Is the sender a node of this version, of no older life than known? Being heard proves life.
+        """Takes note of a message, and says if its sender is a node of this version and of no older life than
+        known.
 
         asks: its message wants an answer. also_former: it may be one that a newer version has no more.
         """
@@ -285,7 +291,8 @@ class Medley:
         return self._hear_oddly(number, incarnation, step, asks=asks)
 
     def _hear_oddly(self, sender: int, voice: Incarnation, step: Step, *, asks: bool) -> bool:
-        """A voice that does not fit the table. False: a voice of the past, not to be listened to.
+        """Handles a sender whose incarnation does not fit the table. False: a message of an earlier life, to
+        be ignored.
 
         Only who asks is answered: two nodes that each take the other for a ghost must not go on for ever.
         """
@@ -331,7 +338,7 @@ class Medley:
     # -- news ----------------------------------------------------------------------------------------
 
     def _spread_soon(self, step: Step) -> None:
-        """What was just learned is passed on, but not by everyone at the same moment."""
+        """Schedules gossip of what was just learned, not at the same moment in all nodes."""
         if not self._gossiping and self.beliefs.queue:
             self._gossip_after(self._draws.unit() * self.settings.gossip_ms, step)
 
@@ -439,7 +446,7 @@ class Medley:
             step.observe(MemberChanged(self._own, "alive", self.incarnation, "joined"))
 
     def _on_self(self, update: MemberUpdate, step: Step) -> None:
-        """Somebody says something about this node."""
+        """Handles an update about this node itself."""
         if self._leaving:
             return
         if max(update.incarnation.boot, update.incarnation.refutation) > MAX_COUNT:

@@ -22,7 +22,7 @@ _NOTHING = Span("", "")
 
 
 def pages(table: Table, board: Board, *, whole: bool = True) -> Iterator[Page]:
-    """All that is known; at least one page."""
+    """Yields all that is known, as pages; at least one."""
     updates = list(table.updates()) if whole else []
     announcements = sorted(board, key=lambda announcement: announcement.key)
     members = _chunks(updates, MEMBERS_PER_PAGE)
@@ -39,7 +39,7 @@ def pages(table: Table, board: Board, *, whole: bool = True) -> Iterator[Page]:
 
 
 def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
-    """What is known better here within the spans of a page; nothing where that is nothing."""
+    """Yields pages with what is known better here, within the spans of a peer's page; none if nothing is."""
     told = {update.node: (update.incarnation, update.state) for update in theirs.members}
     posted = {
         announcement.key: (announcement.version, announcement.value) for announcement in theirs.announcements
@@ -66,10 +66,10 @@ def answers(theirs: Page, table: Table, board: Board) -> Iterator[Page]:
 
 
 def _chunks(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
-    """At least one, if only an empty one."""
+    """Cuts items into chunks; at least one, if only an empty one."""
     return [items[at : at + size] for at in range(0, len(items), size)] or [items]
 
 
 def _spans(borders: list[str]) -> list[Span]:
-    """From the beginning to the end, cut at the borders."""
+    """Cuts the whole range of names at the borders."""
     return [Span(low, high) for low, high in zip(["", *borders], [*borders, None], strict=True)]

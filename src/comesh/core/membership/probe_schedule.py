@@ -1,10 +1,10 @@
-"""Whom to probe next: near nodes more often, and everyone within a bounded time.
+"""Chooses the next node to probe: near nodes more often, and everyone within a bounded time.
 
-Every other probe goes to the node's ward, the next living node in the ring, so that each node is probed
-by its guard at least every second period: that bounds the time until a crash is first noticed, for any
-mesh size. The probes between come from a schedule: one slot for every other node, and up to as many again
-shared out by weight (1 / distance^m), each node's slots spread evenly from a random start. A schedule that is
-empty is filled anew, so everyone is probed once per schedule.
+Every other probe goes to the node's ward, the next living node in the ring, so that each node is probed by
+its guard at least every second period: that bounds the time until a crash is first noticed, for any mesh
+size. The probes between come from a schedule: one slot for every other node, and up to as many again shared
+out by weight (1 / distance^m), each node's slots spread evenly from a random start. A schedule that is empty
+is filled anew, so everyone is probed once per schedule.
 """
 
 import math

@@ -33,7 +33,7 @@ PERIOD = Timer("membership", "period")
 
 
 class Probe(msgspec.Struct):
-    """One probe under way. asker: the node on whose behalf it is, with its own number for it."""
+    """A probe under way. asker: the node on whose behalf it is, with its own number for the probe."""
 
     target: int
     sent_ms: float
@@ -42,7 +42,7 @@ class Probe(msgspec.Struct):
     asker_number: int = 0
     retried: bool = False
     helpers: tuple[int, ...] = ()
-    """Who was asked to try, and has not said yet that it tried."""
+    """Nodes that were asked to try, and have not reported yet."""
 
 
 class Prober:
@@ -66,7 +66,7 @@ class Prober:
         self._beliefs = beliefs
         self._settings = settings
         self._number = draws.below(1 << 32)
-        """Of the last probe; drawn at the start, so that answers to an earlier life fit none."""
+        """Number of the last probe; drawn at the start, so that answers to an earlier life fit none."""
         self._probes: dict[int, Probe] = {}
         self.schedule = ProbeSchedule(roster, roster.index[own], settings, draws)
         self.health = Health()
@@ -161,7 +161,7 @@ class Prober:
         self._suspect(probe.target, incarnation, step)
 
     def confirm(self, suspect: int, incarnation: Incarnation, step: Step) -> None:
-        """Somebody suspects a member: a ring neighbour of it looks for itself."""
+        """Probes a member that another node suspects, as its ring neighbours do."""
         if self._settings.spatial and self._roster.index[self._own] in self._confirmers(suspect):
             self.probe(suspect, incarnation, step)
 

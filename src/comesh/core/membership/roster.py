@@ -52,11 +52,12 @@ class Roster:
         return len(self.ids)
 
     def numbers_in(self, other: "Roster") -> tuple[int | None, ...]:
-        """By the number of a node here, its number in another roster; None: it is not in there."""
+        """Maps each number here to the number of the same node in another roster; None: it is not in
+        there."""
         return tuple(map(other.index.get, self.ids))
 
     def same_power(self, number: int, most: int) -> list[int]:
-        """Up to that many others that an outage would take along."""
+        """Returns up to `most` other nodes of the same power domain."""
         domain = self.domains[number]
         if domain is None:
             return []

@@ -1,4 +1,4 @@
-"""Estimated round trips per peer, as TCP does it: a smoothed mean and mean deviation.
+"""Estimates round trips per peer, as TCP does it: a smoothed mean and mean deviation.
 
 srtt <- 7/8 srtt + 1/8 sample;   deviation <- 3/4 deviation + 1/4 |srtt - sample|
 """
@@ -15,7 +15,7 @@ class RoundTrips:
         self._deviation_ms = array("f", bytes(4 * size))
 
     def renumbered(self, numbers: Sequence[int | None], size: int) -> "RoundTrips":
-        """The same estimates under other numbers: by the number here, the number there or None."""
+        """Copies the estimates under other numbers: for each number here, the number there or None."""
         other = RoundTrips(size)
         for old, new in enumerate(numbers):
             if new is not None:
@@ -34,11 +34,11 @@ class RoundTrips:
         self._smoothed_ms[number] = smoothed + (took_ms - smoothed) / 8
 
     def estimate_ms(self, number: int) -> float | None:
-        """None: never measured."""
+        """Returns the smoothed round trip; None: never measured."""
         return self._smoothed_ms[number] or None
 
     def timeout_ms(self, number: int, min_ms: float, max_ms: float) -> float:
-        """srtt + 4 deviations within bounds; the upper bound while unknown."""
+        """Returns srtt + 4 deviations within bounds; the upper bound while unknown."""
         smoothed = self._smoothed_ms[number]
         if not smoothed:
             return max_ms

@@ -1,4 +1,4 @@
-"""Every knob of membership, with its formula beside it. Plain SWIM is a small delta of the base."""
+"""Settings of membership, each with its formula. Plain SWIM is a small delta of the base."""
 
 import math
 
@@ -7,15 +7,15 @@ import msgspec
 
 class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
     period_ms: float = 1000.0
-    """One probe per node and period."""
+    """Period of probing: each node sends one probe per period."""
     spatial: bool = True
     """False: targets, helpers and gossip partners drawn uniformly, and no wards: plain SWIM."""
     exponent: int = 3
     """A node at distance d has the weight 1 / d^exponent."""
     relays: int = 3
-    """How many nodes are asked to try where a direct probe got no answer."""
+    """Number of nodes asked to try when a direct probe got no answer."""
     fanout: int = 3
-    """To how many nodes fresh news is pushed per gossip round."""
+    """Number of nodes that get fresh gossip in each round."""
     exchange_periods: int = 30
     """Periods between comparisons of the whole table with one other node."""
     suspicion_periods: float = 1.0
@@ -23,14 +23,14 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
     suspicion_stretch: float = 3.0
     """Longest suspicion / shortest; independent suspicions shorten it."""
     confirmations: int = 2
-    """How many further, independent suspicions bring it down to the shortest."""
+    """Number of further, independent suspicions that shorten the suspicion to its minimum."""
 
     def suspicion_ms(self, size: int) -> float:
-        """suspicion_periods x period x log10(size), never below log10(10)."""
+        """Returns suspicion_periods x period x log10(size), never below log10(10)."""
         return self.suspicion_periods * self.period_ms * math.log10(max(size, 10))
 
     def sends(self, size: int) -> int:
-        """How often one node repeats an update: ln(size) + 5, rounded up.
+        """Returns how often one node repeats an update: ln(size) + 5, rounded up.
 
         If every node tells s random others, a given one is missed with probability e^-s, so somebody is
         missed with size x e^-s = e^-5: less than one update in a hundred has to wait for an exchange.
@@ -39,17 +39,17 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gossip_ms(self) -> float:
-        """Between two gossip rounds while there is news: a tenth of a period."""
+        """Time between two gossip rounds while there is gossip: a tenth of a period."""
         return self.period_ms / 10
 
     @property
     def min_timeout_ms(self) -> float:
-        """No probe gives up sooner, however near the target: a tenth of a period."""
+        """Minimum timeout of a probe, however near the target: a tenth of a period."""
         return self.period_ms / 10
 
     @property
     def max_timeout_ms(self) -> float:
-        """Nor later; used too while a peer's round trip is unknown: half of a period."""
+        """Maximum timeout of a probe, also used while a peer's round trip is unknown: half of a period."""
         return self.period_ms / 2
 
     @property
@@ -58,4 +58,4 @@ class MembershipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SWIM = MembershipSettings(spatial=False)
-"""Uniform targets, everything else the same: what Medley is compared with."""
+"""Plain SWIM: uniform targets, everything else the same; Medley is compared with it."""

@@ -1,14 +1,14 @@
-"""How long a suspected member has to prove that it lives.
+"""Computes how long a suspected member has to prove that it lives.
 
-As in Lifeguard: the longest time at first, shrinking with the logarithm of how many others came to
-suspect it by themselves, down to the shortest. A node that cannot hear much by its own fault will find
-nobody who confirms, and so condemns slowly.
+As in Lifeguard: the longest time at first, shrinking with the logarithm of how many others came to suspect it
+by themselves, down to the shortest. A node that cannot hear much by its own fault will find nobody who
+confirms, and so condemns slowly.
 
     timeout = max(shortest, longest - (longest - shortest) * log(c + 1) / log(needed + 1))
 
-Only a *witness*, a node that tried the suspect itself, buries it when that time is over. Others wait
-HEARSAY times as long for news from the witnesses, and then look for themselves: so a node that merely
-missed the contradiction does not bury the living.
+Only a *witness*, a node that tried the suspect itself, buries it when that time is over. Others wait HEARSAY
+times as long for news from the witnesses, and then look for themselves: so a node that merely missed the
+contradiction does not bury the living.
 """
 
 import math
@@ -40,7 +40,7 @@ class Suspicion:
         self._by: set[NodeId] = set()
 
     def confirm(self, by: NodeId) -> bool:
-        """Somebody suspects too. True if that was news that shortens the time."""
+        """Counts another node's suspicion. True if it shortens the time."""
         if by in self._by or (len(self._by) > self._needed and by != self._own):
             return False
         self._by.add(by)
@@ -48,7 +48,7 @@ class Suspicion:
 
     @property
     def is_witnessed(self) -> bool:
-        """Did this node try the suspect itself?"""
+        """Says if this node tried the suspect itself."""
         return self._own in self._by
 
     def left_ms(self, now_ms: float) -> float:

@@ -1,12 +1,12 @@
-"""What one node believes of every other: state and incarnation, in compact arrays.
+"""Keeps what one node believes of every other, state and incarnation, in compact arrays.
 
-Of two updates about a member the one with the greater (boot, nonce, refutation, state) stays, so that
-all nodes that heard the same updates, in any order, believe the same. Members start as presumed alive at
+Of two updates about a member the one with the greater (boot, nonce, refutation, state) stays, so that all
+nodes that heard the same updates, in any order, believe the same. Members start as presumed alive at
 incarnation NEVER: the deployment says that they exist, and probing finds out who is not there.
 
-The digest is a 64-bit sum over those who are gone, and at which incarnation. That is what nodes have to
-agree on: of the living the deployment tells, whoever speaks to one hears its incarnation, and suspicions
-pass by themselves. So a mesh that starts from nothing has nothing to exchange.
+The digest is a 64-bit sum over those who are gone, and at which incarnation. That is what nodes have to agree
+on: of the living the deployment tells, whoever speaks to one hears its incarnation, and suspicions pass by
+themselves. So a mesh that starts from nothing has nothing to exchange.
 """
 
 from array import array
@@ -37,7 +37,7 @@ class Table:
 
     def __init__(self, roster: Roster) -> None:
         self.version = 0
-        """Rises when the set of living members changes."""
+        """A number that rises when the set of living members changes."""
         self._forget(roster)
 
     def _forget(self, roster: Roster) -> None:
@@ -48,13 +48,13 @@ class Table:
         self._nonce = array("Q", bytes(8 * size))
         self._refutation = array("Q", bytes(8 * size))
         self.heard_ms = array("d", [_NEVER_HEARD]) * size
-        """When a member's own present life was last heard directly."""
+        """Times at which members' own present lives were last heard directly."""
         self.digest = 0
         self.living = size
-        """How many are alive or suspect."""
+        """Number of members that are alive or suspect."""
 
     def adopt(self, roster: Roster) -> None:
-        """Another deployment version: who is in both is believed as before, who is new never spoke."""
+        """Takes another deployment version: members of both stay as believed, new ones never spoke."""
         before = self.copy()
         self._forget(roster)
         for old, new in enumerate(before.roster.numbers_in(roster)):
@@ -64,7 +64,7 @@ class Table:
         self.version = before.version + 1
 
     def copy(self) -> "Table":
-        """The same beliefs for another node."""
+        """Copies the beliefs, for another node."""
         other = Table.__new__(Table)
         other.roster = self.roster
         other._state = self._state[:]
@@ -87,7 +87,7 @@ class Table:
         return Incarnation(self._boot[number], self._nonce[number], self._refutation[number])
 
     def is_plainly(self, number: int, incarnation: Incarnation) -> bool:
-        """Alive at just this incarnation: nothing to learn from hearing it."""
+        """Says if a member is alive at just this incarnation: then hearing it teaches nothing."""
         return (
             self._refutation[number] == incarnation.refutation
             and self._state[number] == 0
@@ -96,7 +96,8 @@ class Table:
         )
 
     def compare(self, number: int, incarnation: Incarnation, state: MemberState) -> int:
-        """1: this overrides the entry; 0: it is the entry; -1: it is older."""
+        """Compares an update with the entry. 1: it overrides the entry; 0: it is the entry; -1: it is
+        older."""
         entry = (self._boot[number], self._nonce[number], self._refutation[number], self._state[number])
         update = (incarnation.boot, incarnation.nonce, incarnation.refutation, int(state))
         return (update > entry) - (update < entry)
@@ -117,15 +118,15 @@ class Table:
             self.version += 1
 
     def update(self, number: int) -> MemberUpdate:
-        """The entry as an update to tell."""
+        """Returns the entry as an update to spread."""
         return MemberUpdate(self.roster.ids[number], self.state(number), self.incarnation(number))
 
     def is_spoken_of(self, number: int) -> bool:
-        """Anybody ever said anything of it."""
+        """Says if any update about this member ever came."""
         return bool(self._boot[number] or self._state[number])
 
     def updates(self) -> Iterator[MemberUpdate]:
-        """All entries that anybody ever spoke of."""
+        """Yields all entries that any update was about."""
         for number in range(len(self._state)):
             if self._boot[number] or self._state[number]:
                 yield self.update(number)
@@ -134,7 +135,7 @@ class Table:
         return [number for number, state in enumerate(self._state) if state <= MemberState.SUSPECT]
 
     def gone_numbers(self) -> list[int]:
-        """Those believed dead or away: somebody should try them now and then."""
+        """Returns the members believed dead or away: somebody should try them now and then."""
         return [number for number, state in enumerate(self._state) if state > MemberState.SUSPECT]
 
     def _summand(self, number: int) -> int:

@@ -1,4 +1,4 @@
-"""What people order of a group, and the log of who did what."""
+"""Orders that people give to a group, and the audit log."""
 
 from comesh.core.orders.part import Orders
 

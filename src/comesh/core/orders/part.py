@@ -43,7 +43,7 @@ MAX_NAMED: Final = 100
 """Characters of a run that somebody named."""
 USED: Final = "the request id was used for another order; take another one. It was"
 PAUSED: Final = "paused"
-"""The announcement that all is paused: by whom, or nobody any more."""
+"""Key of the announcement that all routines are paused: by whom, or by nobody any more."""
 
 
 class Orders:
@@ -132,7 +132,7 @@ class Orders:
         return ""
 
     def _resume(self, routine: RoutineId | None, order: Order) -> str:
-        """Of all: also those that were paused one by one."""
+        """Resumes routines. A resumption of all also resumes those that were paused one by one."""
         if routine is None:
             for one in self._serving.all(Standing):
                 if one.kind is Kind.PAUSED:

@@ -10,7 +10,8 @@ from comesh.core.stamps import RunId
 
 ALL: Final = ""
 BY_HAND: Final = "set."
-"""How the routines of commands by hand are called, followed by the device. No document can name one so."""
+"""Prefix of the routines of commands by hand, followed by the device. No document can have a routine of that
+name."""
 
 
 def standing(serving: Serving, kind: Kind, of: str) -> Standing | None:
@@ -31,7 +32,7 @@ def by_hand(device: DeviceId) -> RoutineId:
 
 
 def longest_command_ms(program: Program, device: DeviceId) -> float:
-    """How long a command to a device may take at most, by a routine or by hand."""
+    """Returns the maximum time that a command to a device takes, by a routine or by hand."""
     known = program.devices.get(device)
     return max(program.longest_ms.get(device, 0.0), 0.0 if known is None else known.by_hand_ms)
 

@@ -1,4 +1,4 @@
-"""What of a node survives its process: one file of records, and the image that they fold to.
+"""The journal of a node: one file of records, and the image that they fold to.
 
     journal = Journal.open(directory, create="initialise")   # or "replace": see `first_start`
     journal.append([Promised(...)])      # written, not flushed

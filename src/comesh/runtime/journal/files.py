@@ -58,7 +58,7 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """So that a name that was given or taken is on the disk."""
+    """Flushes a directory, so that a name that was given or taken is on the disk."""
     file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -120,8 +120,8 @@ def give_up_reserve(directory: Path) -> bool:
 
 
 class FlushedMark:
-    """How far a file is known to be flushed, in a place of its own: what happens to the end of the journal
-    does not happen to this.
+    """Keeps how far a file is known to be flushed, in a file of its own: damage at the end of the journal
+    does not reach it.
 
     It is written after each flush, and flushed itself only when a process starts and ends. So after the end
     of a process it is exact, and after a loss of power it says at most what is true.
@@ -156,7 +156,8 @@ class FlushedMark:
 
 
 class DirectoryLock:
-    """One process at a time in one directory. The system lets go of it when the process ends, however."""
+    """Allows one process at a time in one directory. The system releases the lock when the process ends,
+    however."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / LOCK

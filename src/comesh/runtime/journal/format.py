@@ -39,7 +39,7 @@ from comesh.runtime.machine import Machine
 
 FORMAT_VERSION: Final = 1
 MAX_RECORD_BYTES: Final = 64 * 1024 * 1024
-"""Of one record. A longer one is not written, and a length above this is damage."""
+"""Maximum bytes of one record. A longer one is not written, and a length above this is damage."""
 MAX_HEADER_BYTES: Final = 1024 * 1024
 
 _MAGIC: Final = b"CoMeshJ\n"
@@ -51,7 +51,7 @@ _CHECK: Final = struct.Struct(">H")
 _FRAME: Final = struct.Struct(">2sIIH")
 _WORD: Final = struct.Struct(">I")
 FRAME_BYTES: Final = _FRAME.size
-"""What a frame adds to its record."""
+"""Bytes that a frame adds to its record."""
 
 
 class JournalError(Exception):
@@ -63,7 +63,7 @@ class UnknownFormatError(JournalError):
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """What a file is; it never changes."""
+    """The header of a file; it never changes."""
 
     generation: int
     """Drawn for each file."""
@@ -71,9 +71,9 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     """Drawn when the journal was created; files that replace each other share it."""
     initialised: bool
     machine: Machine
-    """Where the file was written."""
+    """The machine on which the file was written."""
     inode: int
-    """Of the file itself: a copy that is put in its place has another."""
+    """Number of the file itself: a copy that is put in its place has another."""
     base: int
     """Bytes of the journal before this file's first frame: positions count on when a file replaces another.
     Negative where the replaced ones were fewer."""
@@ -82,7 +82,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Mark(msgspec.Struct, frozen=True, array_like=True):
-    """What the runtime itself writes among the core's records, under tags that the core does not use."""
+    """A record of the runtime itself among the core's, under tags that the core does not use."""
 
 
 class ProcessBegan(_Mark, frozen=True, tag=101):
@@ -94,7 +94,7 @@ class ProcessBegan(_Mark, frozen=True, tag=101):
 
 
 class EndedClean(_Mark, frozen=True, tag=102):
-    """All before this was flushed, and the process ended. Whatever comes after it takes it back."""
+    """All before this was flushed, and the process ended. Any record after it revokes it."""
 
 
 class Filler(_Mark, frozen=True, tag=103):
@@ -122,11 +122,11 @@ class State(Enum):
 
 
 class Reading(NamedTuple):
-    """What a file holds, up to the first byte that is no frame."""
+    """The contents of a file, up to the first byte that is no frame."""
 
     state: State
     why: str
-    """What is wrong with the rest; empty: nothing."""
+    """The reason why the rest is not read; empty: there is none."""
     header: Header | None
     image: Image
     began: ProcessBegan | None
@@ -134,9 +134,9 @@ class Reading(NamedTuple):
     clean: bool
     """It ended in good order, and nothing came after."""
     body_at: int
-    """Where the frames begin."""
+    """Position at which the frames begin."""
     body_bytes: int
-    """How many bytes of frames are good."""
+    """Number of bytes of good frames."""
 
 
 def header_bytes(header: Header, version: int = FORMAT_VERSION) -> bytes:
@@ -146,7 +146,7 @@ def header_bytes(header: Header, version: int = FORMAT_VERSION) -> bytes:
 
 
 def frame_bytes(record: Frame, generation: int, at: int) -> bytes:
-    """One frame, for this place among the frames of a file."""
+    """Returns one frame, for this place among the frames of a file."""
     body = _encode(record)
     if len(body) > MAX_RECORD_BYTES:
         raise JournalError(f"a record of {len(body)} bytes: the journal takes at most {MAX_RECORD_BYTES}")
@@ -194,7 +194,7 @@ def _records_of_config(mark: int, kept: KeptConfig) -> Iterator[JournalRecord]:
 
 
 def read_journal(data: bytes) -> Reading:
-    """All that can be read of a file. UnknownFormatError: it is of another version."""
+    """Reads a file as far as possible. UnknownFormatError: it is of another version."""
     header, body_at, why = _read_header(data)
     if header is None:
         return Reading(State.DAMAGED, why, None, Image(), None, clean=False, body_at=0, body_bytes=0)
@@ -283,7 +283,7 @@ def _frame_at(data: bytes, at: int, body_at: int, generation: int) -> bytes | No
 
 
 def _judge_rest(data: bytes, at: int, body_at: int, generation: int) -> tuple[State, str]:
-    """What the bytes from here on are, of which the first frame is not good."""
+    """Says what the bytes are from the first bad frame on."""
     after = data.find(_SYNC, at + 1)
     while after >= 0:
         if _frame_at(data, after, body_at, generation) is not None:

@@ -59,9 +59,9 @@ FAST_FLUSH_MS: Final = 0.2
 """A flush that usually takes less may be waited for in the loop: a thread would cost as much."""
 FLUSHES_REMEMBERED: Final = 15
 MAX_NOTES: Final = 20
-"""For people; older ones are dropped."""
+"""Maximum notes for people; older ones are dropped."""
 _PROBE_BYTES: Final = 64 * 1024
-"""What a disk must take to count as mended."""
+"""Bytes that a disk must take to count as mended."""
 
 Create = Literal["initialise", "replace"]
 
@@ -71,10 +71,10 @@ class Journal:
         """Use `open`. Takes the directory's lock."""
         self.directory = directory
         self.image = Image()
-        """All that was written, folded. Copy it to give it away."""
+        """All written records, folded. Copy it to give it away."""
         self.power_lost = False
         self.notes: deque[str] = deque(maxlen=MAX_NOTES)
-        """What a person should know of how it was found, in plain words."""
+        """Notes for people about how the journal was found, in plain words."""
         self.strict = strict
         self._machine = machine
         self._lock = DirectoryLock(directory)
@@ -141,19 +141,19 @@ class Journal:
 
     @property
     def flushed_bytes(self) -> int:
-        """As many of them are on the disk."""
+        """Number of bytes that are on the disk for certain."""
         return self._header.base + self._flushed_bytes
 
     @property
     def flush_is_fast(self) -> bool:
-        """By the middle of the last flushes: one that was held up changes nothing."""
+        """Says if the middle of the last flushes was fast: one that was held up changes nothing."""
         took_ms = sorted(self._took_ms)
         return bool(took_ms) and took_ms[len(took_ms) // 2] < FAST_FLUSH_MS
 
     # -- writing -----------------------------------------------------------------------------------------
 
     def append(self, records: Sequence[JournalRecord]) -> None:
-        """All of them, in one write, or JournalError and none of them."""
+        """Appends all records in one write, or raises JournalError and appends none."""
         if self._compacting:
             raise JournalError(
                 f"{self.directory}: the journal is being replaced, and the disk takes too long"
@@ -163,7 +163,7 @@ class Journal:
             self.image.apply(record)
 
     def flush(self) -> None:
-        """What was appended before this call is on the disk when it returns."""
+        """Returns when all that was appended before the call is on the disk."""
         with self._flushing:
             self._flush()
 
@@ -369,7 +369,7 @@ class Journal:
         self._begin_anew(initialised=initialise)
 
     def _keep_harmless(self, found: Found) -> None:
-        """All but the seats, as with a disk that was copied (docs/decisions/0009-moved-journals.md)."""
+        """Keeps all but the seats, as with a disk that was copied (docs/decisions/0009-moved-journals.md)."""
         self.image = found.reading.image
         self.image.configs.clear()
 

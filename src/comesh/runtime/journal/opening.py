@@ -1,4 +1,4 @@
-"""What a journal that was found is worth: it goes on, it is a stranger's, or it is damaged.
+"""Judges a journal that was found: it goes on, it is a stranger's, or it is damaged.
 
 The question is always whether something may be missing that this node's word was built on.
 
@@ -84,7 +84,7 @@ def lose_unflushed(directory: Path, keep_bytes: int = 0) -> int:
 
 
 def unflushed_bytes(directory: Path) -> int:
-    """How much of a journal a loss of power would take now. For tests of real nodes."""
+    """Returns how many bytes a loss of power would take now. For tests of real nodes."""
     data = (directory / JOURNAL).read_bytes()
     reading = read_journal(data)
     mark = FlushedMark(directory)

@@ -1,4 +1,4 @@
-"""What carries messages between nodes: a small interface, and the errors of opening it.
+"""The interface of what carries messages between nodes, and the errors of opening it.
 
     transport = UdpTransport(...)
     await transport.open(deliver, rest)      # deliver(sender, message) for whatever comes from then on, and
@@ -22,15 +22,15 @@ from comesh.core.ids import NodeId
 from comesh.core.messages import MAX_DATAGRAM_BYTES
 
 MAX_MESSAGE_BYTES = MAX_DATAGRAM_BYTES + 64
-"""Of one message: a datagram of the core, and what the runtime puts around it. Longer ones are dropped and
-counted."""
+"""Maximum bytes of one message: a datagram of the core, and the runtime's envelope. Longer ones are dropped
+and counted."""
 
 Deliver = Callable[[NodeId, bytes], None]
 Rest = Callable[[], None]
 
 
 def no_rest() -> None:
-    """For who takes messages one by one."""
+    """Says that no more messages wait, for receivers that take messages one by one."""
 
 
 class TransportError(Exception):
@@ -40,7 +40,7 @@ class TransportError(Exception):
 class Transport(Protocol):
     @property
     def counters(self) -> Counter[str]:
-        """What was sent, received and dropped, by plain names such as `datagrams sent`, `bytes sent`,
+        """Counts what was sent, received and dropped, by plain names such as `datagrams sent`, `bytes sent`,
         `dropped: not a datagram of ours`."""
         ...
 
@@ -49,7 +49,7 @@ class Transport(Protocol):
     def send(self, to: NodeId, message: bytes) -> None: ...
 
     def send_to_all_of(self, to: NodeId, message: bytes) -> None:
-        """Where several processes have this name, to each of them."""
+        """Sends to each process of this name, where there are several."""
         ...
 
     def flush(self) -> None: ...

@@ -1,4 +1,5 @@
-"""Where peers are: addresses as people give them, host names looked up beside the loop, and our sockets."""
+"""Addresses of peers as people write them, host names looked up beside the loop, and the sockets of this
+node."""
 
 import asyncio
 import socket
@@ -21,13 +22,13 @@ Endpoint = tuple[str, int]
 
 
 class AddressBook:
-    """Where to knock for each node."""
+    """Keeps the addresses of each node."""
 
     def __init__(self, given: Mapping[NodeId, Sequence[Endpoint]]) -> None:
         self._given = {node: list(endpoints)[:MAX_ADDRESSES] for node, endpoints in given.items()}
         self._known: dict[NodeId, list[tuple[socket.AddressFamily, Address]]] = {}
         self._hosts: Counter[str] = Counter()
-        """Of all addresses that are known, and how often each is there."""
+        """Number of uses of each known address."""
         self._looked_up_ms: dict[NodeId, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         for node in self._given:
@@ -51,14 +52,15 @@ class AddressBook:
         self._known[node] = found
 
     def has_host(self, host: str) -> bool:
-        """Whether some node is there, as far as is known by now."""
+        """Says if some node is known to be at this host."""
         return host in self._hosts
 
     def __contains__(self, node: NodeId) -> bool:
         return bool(self._given.get(node))
 
     def addresses(self, node: NodeId, now_ms: float) -> list[tuple[socket.AddressFamily, Address]]:
-        """What is known by now. Host names are looked up in the background, and known the next time."""
+        """Returns the known addresses. Host names are looked up in the background, and known the next
+        time."""
         known = self._known.get(node, [])
         names = [one for one in self._given.get(node, ()) if not literal(*one)]
         if names and now_ms - self._looked_up_ms.get(node, float("-inf")) >= LOOK_UP_AGAIN_MS:
@@ -97,7 +99,7 @@ def literal(host: str, port: int) -> list[tuple[socket.AddressFamily, Address]]:
 
 
 async def open_sockets(listen: Iterable[Endpoint]) -> list[socket.socket]:
-    """One per address; all of them, or none and an error."""
+    """Opens one socket per address; all of them, or none and an error."""
     opened: list[socket.socket] = []
     try:
         for host, port in listen:

@@ -22,13 +22,13 @@ from comesh.runtime.transport.frames import (
 from comesh.runtime.transport.settings import TransportSettings
 
 MAX_OUTGOING_BYTES: Final = 16_777_216
-"""Of long messages to one peer that are not confirmed yet."""
+"""Maximum bytes of long messages to one peer that are not confirmed yet."""
 MAX_OUTGOING: Final = 1_024
 MAX_INCOMING_BYTES: Final = 8_388_608
-"""Of incomplete messages from one peer."""
+"""Maximum bytes of incomplete messages from one peer."""
 MAX_INCOMING: Final = 32
 MAX_INCOMING_BYTES_OF_ALL: Final = 67_108_864
-"""Of incomplete messages from all peers."""
+"""Maximum bytes of incomplete messages from all peers."""
 MAX_FINISHED: Final = 256
 """Completed messages of one peer that are remembered: a late fragment does not begin them anew."""
 REPORT_EVERY: Final = 16
@@ -74,7 +74,7 @@ class Outgoing:
         return True
 
     def due(self, now_ms: float) -> Iterator[bytes]:
-        """What the window lets go now."""
+        """Returns the fragments that the window allows now."""
         room = self._settings.window - sum(one.next_index - one.reported for one in self._sendings.values())
         for number, one in self._sendings.items():
             while room > 0 and one.next_index < one.count:
@@ -160,7 +160,7 @@ class _Receiving:
 
 
 class Memory:
-    """How much all peers' incomplete messages take."""
+    """Counts the bytes of all peers' incomplete messages."""
 
     def __init__(self, max_bytes: int = MAX_INCOMING_BYTES_OF_ALL) -> None:
         self.max_bytes = max_bytes
@@ -233,7 +233,7 @@ class Incoming:
             self._memory.bytes -= one.bytes
 
     def _make_room(self, number: int, size: int) -> bool:
-        """For one more part of this message: the oldest others of this peer go."""
+        """Drops the oldest other messages of this peer, for one more part of this one."""
         while (
             self._bytes + size > MAX_INCOMING_BYTES
             or len(self._receivings) > MAX_INCOMING

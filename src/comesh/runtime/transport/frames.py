@@ -28,18 +28,18 @@ PROBED: Final = 7
 
 MAX_PLAIN_BYTES: Final = MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES - RECORD_BYTES
 MAX_ALONE_BYTES: Final = MAX_PLAIN_BYTES - 1
-"""Longer messages are fragmented."""
+"""Maximum bytes of a message that is sent whole; longer ones are fragmented."""
 _FRAGMENT: Final = struct.Struct(">BQHH")
 _REPORT: Final = struct.Struct(">BQBH")
 PART_BYTES: Final = MAX_PLAIN_BYTES - _FRAGMENT.size
-"""Of every fragment but the last."""
+"""Bytes of every fragment but the last."""
 MAX_FRAGMENTS: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
 MAX_MISSING: Final = 128
 """Indexes in one report."""
 
 
 class State(IntEnum):
-    """How the receiver of a long message sees it."""
+    """The state of a long message at its receiver."""
 
     GOING = 0
     STALLED = 1
@@ -57,7 +57,7 @@ class Report(NamedTuple):
     message: int
     state: State
     next_index: int
-    """One more than the highest that came."""
+    """One more than the highest index that came."""
     missing: tuple[int, ...] = ()
     """Below it, and asked for."""
 

@@ -1,4 +1,4 @@
-"""Who is refused although its authority is a known one: asked at each handshake, before anything is read."""
+"""Decides at each handshake who is refused although a known authority signed its certificate."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ class Guard(Protocol):
         ...
 
     def farewell(self, name: NodeId, certificate: x509.Certificate, at: str, why: str) -> bytes:
-        """Somebody is refused. What it is told, if it fits a datagram; empty: nothing."""
+        """Returns the bytes that a refused peer gets, if they fit a datagram; empty: none."""
         ...
 
 

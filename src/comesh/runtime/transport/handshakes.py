@@ -1,4 +1,4 @@
-"""How sessions begin: knocks, cookies, flights, and who may begin anew when. Decision 15 says why.
+"""Begins sessions: knocks, cookies, flights, and who may begin anew when. Decision 15 says why.
 
     we:    KNOCK ->             HELLO ->            FLIGHT ->
     peer:           <- COOKIE            <- FLIGHT             <- FLIGHT
@@ -67,7 +67,7 @@ class Handshakes:
         self.sockets: list[socket.socket] = []
         self.sessions = Sessions(self._own, settings, counters, self._on_used)
         self._attempts: dict[bytes, Peer] = {}
-        """By nonce."""
+        """Attempts by their nonce."""
         self._cookies = Cookies()
         self._gone_second = 0
         self._gone_left = 0
@@ -120,7 +120,7 @@ class Handshakes:
         return min(self._settings.resend_ms * 2.0 ** min(tries, 16), self._settings.max_resend_ms)
 
     def _ways(self, peer: Peer, now_ms: float) -> list[Way]:
-        """Where it proved who it is, and all that the book says."""
+        """Returns the way by which a peer last proved who it is, and all ways of the address book."""
         ways = [peer.last_way] if peer.last_way is not None else []
         for family, address in self._book.addresses(peer.name, now_ms):
             through = next((one for one in self.sockets if one.family == family), None)
@@ -255,7 +255,8 @@ class Handshakes:
             self._transmit(session.way, datagram)
 
     def _say_again(self, session: Session, now_ms: float) -> None:
-        """Not more often than the timer would: a repeated datagram must not be an amplifier."""
+        """Repeats a flight, not more often than the timer would: a repeated datagram must not be an
+        amplifier."""
         if now_ms >= session.next_resend_ms:
             session.resends += 1
             session.next_resend_ms = now_ms + self._pause_ms(session.resends)

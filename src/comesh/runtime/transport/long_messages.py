@@ -35,7 +35,7 @@ class LongMessages:
             self._counters["dropped: too many long messages wait"] += 1
 
     def send(self, peer: Peer, clock_ms: Callable[[], float]) -> None:
-        """What may go now. The clock is asked only if there is something."""
+        """Sends the fragments that may go now. The clock is asked only if there are some."""
         if not len(peer.outgoing):
             return
         for plain in peer.outgoing.due(clock_ms()):
@@ -46,7 +46,8 @@ class LongMessages:
     def on_fragment(
         self, peer: Peer, session: Session, plain: bytes, now_ms: float
     ) -> tuple[bool, bytes | None]:
-        """Whether it was understood, and the whole message if this was the last piece."""
+        """Takes a fragment. Returns whether it was understood, and the whole message if this was the last
+        piece."""
         fragment = decode_fragment(plain)
         if fragment is None:
             return False, None

@@ -105,7 +105,7 @@ def decode(datagram: bytes) -> Packet | None:
 
 
 def are_records(content: bytes) -> bool:
-    """Whether these are whole records of DTLS, one after the other, with nothing behind."""
+    """Says if these bytes are whole records of DTLS, one after the other, with nothing behind."""
     at = 0
     while at < len(content):
         if at + RECORD_HEADER_BYTES > len(content) or content[at + 1] != 0xFE:

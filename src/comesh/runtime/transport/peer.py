@@ -1,4 +1,4 @@
-"""All that the transport knows about one peer: its sessions, what waits for it, and what was said."""
+"""The transport's state of one peer: its sessions, waiting messages, and what the log said of it."""
 
 import secrets
 from collections import deque
@@ -16,7 +16,7 @@ NOT_TRIED: Final = "nothing was sent to it yet"
 
 @dataclass(frozen=True)
 class PeerStatus:
-    """For people: how it stands with one peer."""
+    """The connection to one peer, for people."""
 
     address: str
     connected: bool
@@ -27,7 +27,7 @@ class PeerStatus:
 
 
 class Attempt:
-    """To begin a session with a peer: first it is knocked at, then a handshake is made."""
+    """An attempt to begin a session with a peer: first a knock, then a handshake."""
 
     __slots__ = ("because_gone", "began_ms", "knocks", "next_knock_ms", "nonce", "own_id", "session")
 
@@ -45,7 +45,7 @@ class Peer:
     def __init__(self, name: NodeId, settings: TransportSettings, memory: Memory) -> None:
         self.name = name
         self.session: Session | None = None
-        """By which we send."""
+        """The session that sends."""
         self.others: list[Session] = []
         """Replaced ones, and those that the peer began and has not used yet."""
         self.attempt: Attempt | None = None
@@ -53,10 +53,10 @@ class Peer:
         """When something was last to be said to it: only then is a silent peer knocked at."""
         self.gone_ms = float("-inf")
         self.last_way: Way | None = None
-        """Where it was when it last proved who it is."""
+        """The way by which the peer last proved who it is."""
         self.pending: list[bytes] = []
         self.dirty = False
-        """Something was to be sent since the last flush."""
+        """Says if something was to be sent since the last flush."""
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.waiting_bytes = 0
         self.outgoing = Outgoing(settings, secrets.randbits(62))
@@ -66,7 +66,7 @@ class Peer:
         self.received_bytes = 0
 
     def keep(self, message: bytes, now_ms: float) -> int:
-        """Until there is a session. Returns how many older ones were dropped for it."""
+        """Keeps a message until there is a session. Returns how many older ones were dropped for it."""
         self.waiting.append((now_ms, message))
         self.waiting_bytes += len(message)
         dropped = 0
@@ -76,7 +76,7 @@ class Peer:
         return dropped
 
     def take_waiting(self, not_before_ms: float) -> tuple[list[bytes], int]:
-        """What waited, and how many were too old."""
+        """Takes the waiting messages, and counts those that were too old."""
         fresh = [message for at_ms, message in self.waiting if at_ms >= not_before_ms]
         old = len(self.waiting) - len(fresh)
         self.waiting.clear()

@@ -1,4 +1,4 @@
-"""One DTLS session with one peer, over memory: records in, records out.
+"""A DTLS session with one peer, over memory: records in, records out.
 
 During the handshake the last flight is kept and sent again as it was until an answer comes: OpenSSL's own
 timer begins at a second, which is long in a room. DTLS drops a copy of what came already.
@@ -14,7 +14,7 @@ from comesh.runtime.transport.packets import DATA, Flight, encode, split
 from comesh.runtime.transport.settings import MAX_DATAGRAM_BYTES, TransportSettings
 
 _FLIGHT_HEADER_BYTES: Final = 42
-"""Of a HELLO, which has the longest."""
+"""Bytes of the header of a HELLO, which has the longest one."""
 _MAX_RECORDS_BYTES: Final = MAX_DATAGRAM_BYTES - _FLIGHT_HEADER_BYTES
 _MAX_READ_BYTES: Final = 65_536
 _BUFFER_BYTES: Final = 2048
@@ -24,11 +24,11 @@ _lib: Final = Binding.lib
 _ffi: Final = Binding.ffi
 
 Address = tuple[Any, ...]
-"""As the socket gives it: host and port, and for IPv6 two numbers more."""
+"""An address as the socket gives it: host and port, and for IPv6 two numbers more."""
 
 
 class Way(NamedTuple):
-    """How to reach a peer: through which of our sockets, and where."""
+    """A way to reach a peer: one of our sockets, and the peer's address."""
 
     socket: Any
     address: Address
@@ -57,7 +57,7 @@ class _Connection(SSL.Connection):
         self.is_quick = all(hasattr(self, name) for name in _INSIDE)
 
     def sealed(self, plain: bytes) -> bytes:
-        """As a record. SSL.Error: the session broke."""
+        """Returns the plaintext as a record. SSL.Error: the session broke."""
         if not self.is_quick:
             self.send(plain)
             return self.bio_read(_BUFFER_BYTES)
@@ -69,7 +69,8 @@ class _Connection(SSL.Connection):
         return record
 
     def opened(self, record: bytes) -> bytes:
-        """What it says. SSL.WantReadError: it is repeated or damaged; SSL.Error: the session broke."""
+        """Returns the plaintext of a record. SSL.WantReadError: the record is repeated or damaged; SSL.Error:
+        the session broke."""
         if not self.is_quick:
             self.bio_write(record)
             return self.recv(_BUFFER_BYTES)
@@ -118,13 +119,14 @@ class Session:
         self.remote_id = b""
         self.prefix = b""
         self.peer: Any = None
-        """Whose it is: known from the beginning where we began, from its certificate otherwise."""
+        """The peer's name: known from the beginning where we began, from its certificate otherwise."""
         self.way = way
         self.hello_key: tuple[Address, bytes] = ((), b"")
-        """Where the peer was when it began this session, and its id: a repeated HELLO is known by it."""
+        """The address at which the peer began this session, and the session's id: they identify a repeated
+        HELLO."""
         self.initiated = initiated
         self.confirmed = False
-        """Something came by it, so that the other side surely has it."""
+        """Says if something came by this session, so that the other side surely has it."""
         self.began_ms = now_ms
         self.established_ms = 0.0
         self.heard_ms = 0.0
@@ -143,7 +145,8 @@ class Session:
         self.prefix = bytes((DATA,)) + remote_id
 
     def handshake(self, records: bytes) -> tuple[bool, list[bytes]]:
-        """Whether it is done, and what to say: records, in parts that fit a datagram."""
+        """Continues the handshake. Returns whether it is done, and what to send: records, in parts that fit a
+        datagram."""
         done = True
         try:
             if records:
@@ -162,7 +165,7 @@ class Session:
             return []
 
     def keep_flight(self, parts: list[bytes], settings: TransportSettings, now_ms: float) -> None:
-        """As the flight to send now, and again until it is answered."""
+        """Keeps a flight, to send it now and again until it is answered."""
         self.flight = [encode(Flight(self.remote_id, self.own_id, part)) for part in parts]
         self.resends = 0
         self.next_resend_ms = now_ms + settings.resend_ms
@@ -182,11 +185,11 @@ _PLAIN: Final = {
     "peer did not return a certificate": "it showed no certificate",
     "tlsv13 alert certificate required": "our certificate was refused: there is none",
 }
-"""What OpenSSL's reasons mean here. Our own look at the dates cannot give it one: internal error."""
+"""Plain words for OpenSSL's reasons. Our own look at the dates cannot give it one: internal error."""
 
 
 def _reason(problem: SSL.Error) -> str:
-    """Of the list of places and reasons that OpenSSL gives, the last reason, in plain words."""
+    """Returns the last reason in OpenSSL's list of places and reasons, in plain words."""
     reasons = problem.args[0] if problem.args and isinstance(problem.args[0], list) else []
     reason = str(reasons[-1][-1]) if reasons else type(problem).__name__
     return _PLAIN.get(reason, reason)

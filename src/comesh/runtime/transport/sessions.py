@@ -39,11 +39,11 @@ class Sessions:
         self._used = used
         self.peers: dict[NodeId, Peer] = {}
         self.by_id: dict[bytes, Session] = {}
-        """By our id: those with a handshake under way, those in use, and replaced ones."""
+        """Sessions by our id: those with a handshake under way, those in use, and replaced ones."""
         self.by_remote_id: dict[bytes, Session] = {}
-        """By the peer's id; established ones."""
+        """Established sessions by the peer's id."""
         self.half_open: dict[tuple[Address, bytes], Session] = {}
-        """That others began: by address and their id."""
+        """Handshakes that others began, by address and their id."""
         self._slots = Slots(
             MAX_HALF_OPEN,
             of_one_network=MAX_HALF_OPEN_OF_ONE_NETWORK,
@@ -61,7 +61,7 @@ class Sessions:
         self.memory = Memory()
 
     def peer(self, name: NodeId) -> Peer | None:
-        """None if there are too many."""
+        """Returns the state of a peer; None if there are too many."""
         peer = self.peers.get(name)
         if peer is None:
             if len(self.peers) >= MAX_PEERS:
@@ -80,7 +80,7 @@ class Sessions:
         return self.half_open.get(key) or self._answered.get(key)
 
     def make_room_for(self, host: str, now_ms: float, *, in_book: bool) -> bool:
-        """For one more handshake that somebody at this address began; one of another may go for it."""
+        """Makes room for one more handshake from this address; one from another address may go for it."""
         may, victim = self._slots_for(in_book=in_book).make_room(host, now_ms)
         if victim is not None:
             self._counters["handshakes displaced: too many at once"] += 1
@@ -109,7 +109,7 @@ class Sessions:
             self._use_better(peer, session, now_ms)
 
     def _put_aside(self, peer: Peer, session: Session, now_ms: float) -> None:
-        """Not sent by, and still read for a while."""
+        """Keeps a replaced session readable for a while; it sends no more."""
         session.expires_ms = now_ms + self._settings.grace_ms
         peer.others.append(session)
         if len(peer.others) > MAX_OLD_SESSIONS:

@@ -1,4 +1,4 @@
-"""Who may have a handshake under way with us: slots for those that others began, shared fairly.
+"""Shares the slots for handshakes that others began fairly.
 
 Rules: one address, and one network (/24 of IPv4, /64 of IPv6), has a bounded part of them. With no slot left,
 the oldest handshake of the greediest network's greediest address goes: at once for a source that has less,
@@ -30,7 +30,7 @@ class Slots:
         return self._taken
 
     def make_room(self, host: str, now_ms: float) -> tuple[bool, Session | None]:
-        """Whether one more of this host may begin, and which one is to go for it."""
+        """Says if one more handshake of this host may begin, and which one goes for it."""
         name = network(host)
         hosts = self._of.get(name, {})
         own = len(hosts.get(host, ()))
@@ -76,7 +76,7 @@ class Slots:
 
 
 def network(host: str) -> str:
-    """Whose neighbours can take each other's addresses."""
+    """Returns the network of an address, whose hosts can take each other's addresses."""
     address = ipaddress.ip_address(host.partition("%")[0])
     return str(ipaddress.ip_network((address, _BITS[address.version]), strict=False))
 

@@ -92,9 +92,10 @@ class UdpTransport:
         self._rest: Rest = no_rest
         self._loop: asyncio.AbstractEventLoop
         self._dirty: list[Peer] = []
-        """With pending messages."""
+        """Peers with pending messages."""
         self._several = False
-        """Whether to look for more than one datagram: the last time there were, or one came soon after."""
+        """Says if more than one datagram is to be looked for: the last time there were, or one came soon
+        after."""
         self._rested_ms = 0.0
         self._reading = False
         """Datagrams are being read; what is said meanwhile leaves at the end at the latest."""
@@ -109,26 +110,27 @@ class UdpTransport:
 
     @property
     def port(self) -> int:
-        """Of the first socket, once open."""
+        """The port of the first socket, once open."""
         return self.ports[0]
 
     @property
     def ports(self) -> list[int]:
-        """In the order of the addresses that are listened on."""
+        """The ports, in the order of the addresses that are listened on."""
         if not self._sockets:
             raise TransportError("the transport is not open")
         return [one.getsockname()[1] for one in self._sockets]
 
     @property
     def listens(self) -> tuple[str, ...]:
-        """As addresses, once open."""
+        """The addresses that are listened on, once open."""
         return tuple(shown(one.getsockname()) for one in self._sockets)
 
     def peers(self) -> dict[NodeId, PeerStatus]:
         return {name: peer.status() for name, peer in self._peers.items()}
 
     def set_addresses(self, node: NodeId, addresses: Sequence[Endpoint]) -> None:
-        """Where a node is from now on. One that is heard from elsewhere is answered there nevertheless."""
+        """Sets the addresses of a node. A node that is heard from elsewhere is answered there
+        nevertheless."""
         self._book.set(node, addresses)
         peer = self._peers.get(node)
         if self._deliver is None or peer is None:
@@ -141,7 +143,8 @@ class UdpTransport:
         self._hurry()
 
     def take_credentials(self, credentials: Credentials) -> None:
-        """For handshakes from now on; existing sessions go on until they are re-keyed."""
+        """Takes other credentials for handshakes from now on; existing sessions go on until they are
+        re-keyed."""
         self._handshakes.take_credentials(credentials)
 
     def end_refused(self) -> None:
@@ -204,7 +207,8 @@ class UdpTransport:
             self._long.add(peer, message, self._clock_ms())
 
     def send_to_all_of(self, to: NodeId, message: bytes) -> None:
-        """Also by replaced sessions that were used: they may be those of another process of this name."""
+        """Sends by replaced sessions that were used, too: they may be those of another process of this
+        name."""
         self.send(to, message)
         peer = self._peers.get(to)
         if peer is not None and len(message) <= MAX_ALONE_BYTES:
@@ -241,7 +245,8 @@ class UdpTransport:
             self._hurry()
 
     def _keep(self, peer: Peer, messages: list[bytes]) -> None:
-        """Until there is a new session. With an old one that is said to be gone it is tried both ways."""
+        """Keeps a message until there is a new session. With an old session that is said to be gone it is
+        tried both ways."""
         now_ms = self._clock_ms()
         peer.wanted_ms = now_ms
         for message in messages:
@@ -283,7 +288,7 @@ class UdpTransport:
         self._transmit(session.way, datagram)
 
     def _part(self, peer: Peer, session: Session, message: bytes) -> None:
-        """Said once by a session that ends; whether it comes is not known."""
+        """Tells a peer, once, that a session ends; the message may be lost."""
         if message and len(message) <= MAX_ALONE_BYTES:
             self._seal(peer, session, bytes((ALONE,)) + message)
 
@@ -429,7 +434,7 @@ class UdpTransport:
         self._tick_handle = self._loop.call_later(after_ms / 1000.0, self._on_tick)
 
     def _hurry(self) -> None:
-        """Something has a deadline soon."""
+        """Wakes the loop early, since something has a deadline soon."""
         if not self._ticks_fast and self._deliver is not None:
             self._schedule_tick(fast=True)
 
