@@ -73,7 +73,7 @@ def test_nothing_is_overwritten_without_force() -> None:
     ("arguments", "code", "says"),
     [
         (["node", "n1"], 2, "authority.key is missing; make it with: comesh keys init"),
-        (["show"], 2, "keys is no directory; make one with: comesh keys init"),
+        (["show"], 2, "keys is not a directory; make one with: comesh keys init"),
         (["show", "empty"], 1, "empty has no certificates; make them with: comesh keys init empty"),
         (["init", "--days", "0"], 2, "valid for 1 to 36500 days"),
         (["init", "file/below"], 2, "cannot be used (Not a directory)"),

@@ -1,4 +1,4 @@
-"""`comesh apply FILE`: have a mesh that runs go by another document; what differs is shown first."""
+"""`comesh apply FILE`: changes a running mesh to another document; shows first what differs."""
 
 import time
 from pathlib import Path
@@ -51,17 +51,17 @@ Within = Annotated[
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints."""
+    """The answer of `--json`."""
 
     base: int
     changes: tuple[Change, ...]
     means: tuple[str, ...]
     version: int | None = None
-    """null: nothing was applied."""
+    """The new version; null: nothing was applied."""
     groups: dict[GroupId, bool] = {}
-    """Whether each works by it; empty: that was not waited for."""
+    """Whether each group runs by the new version; empty: that was not waited for."""
     seconds: float | None = None
-    """Until all of them did."""
+    """Seconds until all groups ran by it."""
 
 
 @asking
@@ -122,7 +122,7 @@ def apply(
 
 
 def _text(client: AnyClient, document: Path | None, to: int | None, *, virtual: bool) -> tuple[str, str]:
-    """What it is called, and the text."""
+    """Returns the document's name and text."""
     if (document is None) == (to is None):
         fail("name one document: a FILE, or --to VERSION")
     if to is not None:
@@ -144,7 +144,7 @@ def _nothing_to_do(client: AnyClient, report: Report, what: str, *, now: bool, j
 
 
 def apply_text(client: AnyClient, base: int, text: str, *, why: str) -> int:
-    """The version that it became; ends the command where it is not applied."""
+    """Applies a document and returns its version; ends the command where it is not applied."""
     try:
         return client.ask(ApplyDocument(base=base, text=text, why=why)).version
     except QueryError as wrong:

@@ -1,4 +1,4 @@
-"""Whom a command asks: a node on this machine, or any node over HTTP. What all commands that ask share.
+"""Options that choose the node to ask, and the client for it: a node on this machine, or any node over HTTP.
 
     @asking
     def nodes(client: AnyClient, name: str | None = None, *, json: bool = False) -> None: ...
@@ -84,10 +84,11 @@ def asking(*, otherwise: Otherwise | None = None, but: str | None = None) -> Cal
 def asking(
     command: Command | None = None, *, otherwise: Otherwise | None = None, but: str | None = None
 ) -> Command | Callable[[Command], Command]:
-    """The command with the options that say whom it asks, in the place of its first parameter, the client.
+    """Decorates a command with the options that choose a node, in the place of its first parameter, the
+    client.
 
-    otherwise: called with --file where nobody on this machine answers, after that was said.
-    but: the parameter with the name of a node that is asked only where no other one here answers.
+    otherwise: called with --file where nobody on this machine answers, after that was said. but: the
+    parameter with the name of a node that is asked only where no other one here answers.
     """
     if command is None:
         return lambda given: _asking(given, otherwise, but)
@@ -144,7 +145,8 @@ def connect(
     *,
     last: str | None = None,
 ) -> AnyClient:
-    """NoAnswerError: it cannot be asked. Ends the command with what to do where nobody is found.
+    """Returns a client of the chosen node. NoAnswerError: it cannot be asked. Ends the command with what to
+    do where no node is found.
 
     last: the node that is asked only where no other one answers.
     """
@@ -168,14 +170,14 @@ def connect(
 
 
 def _remote(target: Any, keys: Path, token_file: Path | None) -> AnyClient:
-    """What speaks HTTP is loaded only where it is needed."""
+    """Returns a client over HTTP, whose code is loaded only where it is needed."""
     remote = import_module("comesh.runtime.remote")
     client: AnyClient = remote.RemoteClient(target, remote.read_token(token_file), keys)
     return client
 
 
 def _target(text: str) -> Any:
-    """`https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`: with TLS, unless it is this machine."""
+    """Reads `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`: with TLS, unless it is this machine."""
     remote = import_module("comesh.runtime.remote")
     scheme, there, address = text.rpartition("://")
     if there and scheme not in ("http", "https"):

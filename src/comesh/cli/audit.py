@@ -1,4 +1,4 @@
-"""`comesh audit`: who did what, from the logs of all groups."""
+"""`comesh audit`: lists actions of people, from the logs of all groups."""
 
 import time
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`comesh availability`: do all groups keep a majority when more nodes fail at once than one group bears?
+"""`comesh availability`: do all groups keep a majority when more nodes fail at once than one group survives?
 
 By the paper's formula; and, where draws are asked for, over groups as nodes would really select them.
 """
@@ -27,15 +27,15 @@ from comesh.experiments.measures.selections import plan_of
 from comesh.sim.topology import Shape, TopologyError
 
 DOWN_TO = 0.01
-"""Less is not listed."""
+"""Minimum chance that is listed."""
 MAX_ROWS = 60
 EPOCHS = 8
-"""Over whose selections the draws are spread."""
+"""Number of epochs whose selections the draws are spread over."""
 _MAX_SMART = 10_000
 _MAX_GROUPS = 10_000
 _MAX_DRAWS = 1_000_000
 _MAX_DRAWN = 200_000_000
-"""Nodes times draws: some minutes."""
+"""Maximum nodes times draws: some minutes."""
 _DEFAULT_POLICY = "lsh-mix"
 
 _Smart = Annotated[int, typer.Option(min=1, max=_MAX_SMART, help="Number of nodes.")]
@@ -148,9 +148,9 @@ class _Told(NamedTuple):
     sizes: Sizes
     formula: list[tuple[int, float]]
     nodes: Borne | None
-    """None: nothing was drawn."""
+    """Failures drawn one by one; None: nothing was drawn."""
     domains: list[Borne]
-    """With the rule on power domains, and without it; or none."""
+    """Failures of power domains, with the rule on power domains and without it; or none."""
 
 
 def _show(told: _Told) -> None:
@@ -188,7 +188,7 @@ def _show_domains(domains: list[Borne]) -> None:
 
 
 def _percent(chance: float) -> str:
-    """Never 100 % where it is not certain."""
+    """Formats a chance, never as 100 % where it is not certain."""
     text = f"{100 * chance:.2f} %"
     return "> 99.99 %" if chance < 1 and text == "100.00 %" else text
 

@@ -1,4 +1,4 @@
-"""How changes of a document are shown, confirmed, and followed until every group works by them.
+"""Shows and confirms changes of a document, and follows them until every group runs by them.
 
 For `apply`, `leave` and `versions`.
 """
@@ -36,7 +36,7 @@ def show_preview(preview: Preview) -> None:
 
 
 def end_with_problems(problems: Iterable[str]) -> None:
-    """If there are any."""
+    """Prints the problems of a document and ends the command, if there are any."""
     told = list(problems)
     for problem in told:
         err.print(plain(problem))
@@ -45,7 +45,7 @@ def end_with_problems(problems: Iterable[str]) -> None:
 
 
 def follow(client: AnyClient, version: int, *, within_s: float, quiet: bool = False) -> dict[GroupId, bool]:
-    """Until every group works by the version, or the time is over; which do."""
+    """Waits until every group runs by the version, or the time is over. Returns which groups do."""
     ends = time.monotonic() + within_s
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}")

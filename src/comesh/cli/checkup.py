@@ -1,4 +1,4 @@
-"""What is wrong with a mesh, or soon will be, as all nodes say of themselves and of each other; with advice.
+"""Finds problems of a mesh from what all nodes report of themselves and of each other, with advice.
 
 Pure: from what was answered to findings. `doctor.py` asks and shows.
 """
@@ -14,28 +14,28 @@ from comesh.queries.answers import Checked, GroupSeen, Hears, MeshHealth
 
 DAY_MS: Final = 86_400_000.0
 WARN_DAYS: Final = 30.0
-"""Before a certificate ends."""
+"""Days before a certificate ends in which it is a finding."""
 CLOCK_MS: Final = 1000.0
-"""A clock that is further from the median, certainly, is a finding."""
+"""Maximum certain distance of a clock from the median; a greater one is a finding."""
 LOW_DISK_BYTES: Final = 64 * 1024 * 1024
 LOW_DISK_SHARE: Final = 0.03
 LARGE_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 LARGE_NODE_KB: Final = 200 * 1024
-"""The service that `comesh service` prints may have 256 MB."""
+"""Memory of a node that is a finding: the service that `comesh service` prints may have 256 MB."""
 LOW_MEMORY_KB: Final = 50 * 1024
 SLOW_MS: Final = 500.0
-"""A round trip."""
+"""Round trip that is a finding."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     about: str
-    """clock, certificate, port, disk, memory, version, reach, group, node"""
+    """One of clock, certificate, port, disk, memory, version, reach, group, node."""
     what: str
     advice: str
 
 
 def examine(health: MeshHealth, groups: Iterable[GroupSeen], trouble: Iterable[str] = ()) -> list[Finding]:
-    """trouble: what nodes complain of by themselves."""
+    """Returns all findings. trouble: what nodes complain of by themselves."""
     answered = {node: one for node, one in health.nodes.items() if one is not None}
     found = [
         *_silent(health),
@@ -60,7 +60,7 @@ _ADVICE: Final = {
     "comesh keys": "do what it says",
     "remove their data directories": "do what it says",
 }
-"""By what the trouble has in it; the first that fits."""
+"""Advice by words of the trouble; the first that fits."""
 
 
 def _advice(trouble: str) -> str:
@@ -69,7 +69,7 @@ def _advice(trouble: str) -> str:
 
 
 def median_offset_ms(answered: Iterable[Checked]) -> float:
-    """Of all clocks, from that of the asked node."""
+    """Returns the median of all clocks, relative to that of the asked node."""
     return statistics.median(one.offset_ms for one in answered)
 
 
@@ -173,7 +173,7 @@ def _versions(answered: dict[NodeId, Checked]) -> Iterator[Finding]:
 
 
 def _reach(health: MeshHealth, answered: dict[NodeId, Checked]) -> Iterator[Finding]:
-    """Between each pair of nodes that answered, in both directions."""
+    """Yields findings about each pair of nodes that answered, in both directions."""
     for node, one in answered.items():
         for other, hears in one.said.hears.items():
             if other not in answered:
@@ -228,7 +228,7 @@ def _where(hears: Hears, other: NodeId) -> str:
 
 
 def size(count: int) -> str:
-    """`12 MB`"""
+    """Formats a size, such as `12 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 10_000:
             return f"{count} {unit}"

@@ -1,4 +1,4 @@
-"""Names of the running mesh for the shell's completion. Quick, and silent whatever goes wrong.
+"""Completes names of the running mesh in the shell: quick, and silent whatever goes wrong.
 
 A node on this machine is asked, over its control socket: it knows all names without asking anybody.
 """
@@ -43,7 +43,7 @@ def _names(ctx: Any, kind: Kind, incomplete: str) -> list[str]:
 
 
 def _asked(place: Path, kind: Kind) -> tuple[str, ...]:
-    """Empty: nobody answers there."""
+    """Returns the names that a node here knows; empty: nobody answers there."""
     try:
         with Client(place, within_s=WITHIN_S) as client:
             return client.ask(ListNames(kind=kind))

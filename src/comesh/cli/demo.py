@@ -30,7 +30,7 @@ from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
 OFFICE: Final = Path(__file__).parent / "office.yaml"
 LOOK_S: Final = 0.2
 REST_S: Final = 2.0
-"""Between chapters, where a person looks on."""
+"""Pause between chapters, where a person looks on."""
 FIRST_READINGS: Final = (
     ("outside", "wind", 4.0),
     ("reception_motion", "active", False),
@@ -38,7 +38,7 @@ FIRST_READINGS: Final = (
     ("meeting_1_air", "co2", 600),
     ("meeting_2_air", "co2", 600),
 )
-"""Of our own office: nothing happens before the story lets it."""
+"""First readings of our own office: nothing happens before the story lets it."""
 
 
 def demo(
@@ -102,7 +102,7 @@ def _stage(directory: Path, document: Path, given: Deployment, *, once: bool, li
 
 
 class Stage:
-    """Plays chapters, and tells what happens."""
+    """Plays chapters, and prints what happens."""
 
     def __init__(self, mesh: DemoMesh, *, live: bool, records: Path | None) -> None:
         self.mesh = mesh
@@ -157,7 +157,7 @@ class Stage:
             self._look()
 
     def close(self, *, judged: bool) -> None:
-        """What is left on the terminal when the story is over; all processes have ended."""
+        """Prints what is left on the terminal when the story is over; all processes have ended."""
         mesh = self.mesh
         out.print(
             f"{mesh.now_s:.0f} s; {mesh.finished} runs finished, {mesh.failed} failed. "
@@ -185,7 +185,7 @@ class Stage:
             out.print(line)
 
     def _look(self) -> None:
-        """Let time pass, tell the news, draw."""
+        """Lets time pass, prints news, draws."""
         while self.mesh.news:
             told = _words(self.mesh.news.popleft())
             if told:
@@ -196,7 +196,7 @@ class Stage:
 
 
 def _words(news: News) -> str:
-    """What a person wants to hear of; empty: nothing."""
+    """Returns what a person wants to know of an event; empty: nothing."""
     match news.kind, news.what:
         case "leader", "serving":
             return f"{news.node} leads {news.about} now: {news.detail}"

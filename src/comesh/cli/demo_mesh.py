@@ -1,4 +1,4 @@
-"""The mesh of the demo as it really is: processes on this machine, asked over and over how they are.
+"""The mesh of the demo: processes on this machine, asked over and over for their state.
 
 A thread asks whichever node answers about the whole mesh; another listens to what happens. What the demo
 shows and waits for is what the nodes said last.
@@ -50,7 +50,7 @@ class DemoMesh:
         self.finished = 0
         self.failed = 0
         self.ended: dict[str, str] = {}
-        """Runs that ended, and how."""
+        """Ended runs, and how they ended."""
         self._records = records
         self._mesh: MeshStatus | None = None
         self._groups: dict[GroupId, GroupSeen] = {}
@@ -87,7 +87,7 @@ class DemoMesh:
     # -- what people do ----------------------------------------------------------------------------------
 
     def set_reading(self, device: str, reading: str, value: Value) -> None:
-        """Somebody walks by, the wind rises."""
+        """Sets a reading, as if somebody walked by or the wind rose."""
 
         async def tell() -> None:
             async with DevicesClient(self._devices_address) as client:
@@ -108,7 +108,7 @@ class DemoMesh:
         return f"{self.local.devices_at[0]}:{self.local.devices_at[1]}"
 
     def fire(self, routine: str, node: str) -> str:
-        """The run. QueryError: why there is none."""
+        """Fires a routine and returns the run; raises NoAnswerError with the reason where there is none."""
         with Client(self.local.data_of(node)) as client:
             return client.ask(FireRoutine(routine=RoutineId(routine))).run
 
@@ -118,7 +118,7 @@ class DemoMesh:
         return [node for node in self.local.nodes if self.local.runs(node)]
 
     def statuses(self) -> dict[NodeId, NodeStatus]:
-        """Of those that run and answered."""
+        """Returns the statuses of nodes that run and answered."""
         mesh = self._mesh
         if mesh is None:
             return {}
@@ -126,7 +126,7 @@ class DemoMesh:
         return {name: one for name, one in mesh.nodes.items() if one is not None and name in running}
 
     def agrees(self) -> bool:
-        """Does every running node know exactly who runs?"""
+        """Says if every running node knows exactly which nodes run."""
         running = tuple(sorted(self.running()))
         statuses = self.statuses()
         return len(statuses) == len(running) and all(
@@ -145,8 +145,8 @@ class DemoMesh:
         return bool(self._groups) and all(self.serves(group) for group in self._groups)
 
     def all_whole(self) -> bool:
-        """Has every member of every group its seat? One that was away gets it with the group's next config,
-        and until then the group can lose one less."""
+        """Says if every member of every group takes part. One that was away does from the group's next config
+        on, and until then the group can lose one less."""
         statuses = self.statuses()
         for group, now in self._groups.items():
             for node in now.members:
@@ -157,7 +157,7 @@ class DemoMesh:
         return True
 
     def can_serve(self, group: GroupId, lost: Collection[str]) -> bool:
-        """Does it keep a majority of its members without these?"""
+        """Says if a group keeps a majority of its members without these nodes."""
         members = self._groups[group].members
         return 2 * sum(node not in lost for node in members) > len(members)
 
@@ -174,7 +174,7 @@ class DemoMesh:
         )
 
     def has_ended(self, run: str) -> bool:
-        """As it was told, or as the routine's group has it."""
+        """Says if a run has ended, by the news or by the routine's group."""
         return run in self.ended or any(one.last == run for one in self.routines().values())
 
     def how_ended(self, run: str) -> str:

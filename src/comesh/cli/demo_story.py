@@ -1,4 +1,4 @@
-"""The story of the demo: what people and misfortune do, and what must then be so.
+"""The story of the demo: what people and faults do, and what must then hold.
 
 A chapter is drawn when it is told: who leads at that moment decides who is struck.
 """
@@ -17,11 +17,11 @@ KNOWN_S: Final = 25.0
 BACK_S: Final = 60.0
 RUN_S: Final = 60.0
 LONGEST_ASKED_MS: Final = 30_000.0
-"""Of the commands of a routine that the story asks for."""
+"""Maximum time of the commands of a routine that the story fires."""
 
 
 class Chapter(NamedTuple):
-    """What is said, what is done, and what must be so within how many seconds."""
+    """A chapter: its text, what is done, and what must hold within how many seconds."""
 
     says: str
     does: Callable[[], object]
@@ -29,7 +29,7 @@ class Chapter(NamedTuple):
     holds: Callable[[], bool]
     within_s: float
     look: str = ""
-    """Where to look meanwhile."""
+    """Command that shows what happens meanwhile."""
 
 
 def opening(mesh: DemoMesh) -> Chapter:
@@ -64,7 +64,7 @@ def story(mesh: DemoMesh, draws: Draws) -> Iterator[Chapter]:
 
 
 def _sensors(mesh: DemoMesh) -> Iterator[Chapter]:
-    """Of our own office: a sensor changes, a badge is shown, and routines fire by themselves."""
+    """Makes sensors of our own office change and a badge be shown, so that routines fire by themselves."""
     routines, devices = mesh.deployment.routines, mesh.deployment.devices
     if "welcome" in routines and "reception_motion" in devices:
         before = _last(mesh, "welcome")
@@ -99,7 +99,7 @@ def _last(mesh: DemoMesh, routine: str) -> str | None:
 
 
 def _conflict(mesh: DemoMesh, draws: Draws) -> Iterator[Chapter]:
-    """Two routines want one device at the same time."""
+    """Fires two routines that want one device at the same time."""
     found = _rivals(mesh, draws)
     if found is None:
         return
@@ -143,7 +143,7 @@ def _lasts_ms(mesh: DemoMesh, routine: RoutineProgram) -> int:
 
 
 def _leader_dies(mesh: DemoMesh, draws: Draws) -> Iterator[Chapter]:
-    """In the middle of a run; the run goes on."""
+    """Kills a leader in the middle of a run, which goes on."""
     lasting = [one for one in _short(mesh) if _lasts_ms(mesh, one) >= 3000]
     choice = lasting or _short(mesh)
     if not choice:

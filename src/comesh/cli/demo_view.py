@@ -1,4 +1,4 @@
-"""What the demo shows on a terminal: the floor from above, the groups, some devices, and what happened."""
+"""The screen of the demo: the floor from above, the groups, some devices, and what happened."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ from comesh.deployment.problems import printable
 FLOOR_COLUMNS, FLOOR_ROWS = 62, 11
 WIDE_COLUMNS, HIGH_ROWS = 138, 32
 MIN_COLUMNS, MIN_ROWS = 60, 20
-"""In less there is no room for a picture."""
+"""Minimum size of a screen for a picture."""
 AROUND_ROWS = 7
-"""Of a small screen: heading, frames, headings of the groups, and the cursor's."""
+"""Rows of a small screen for the heading, frames, headings of the groups, and the cursor."""
 BORDERS = 4
 SHOWN_LINES = 12
 SHOWN_DEVICES = 8
@@ -29,7 +29,7 @@ _DOMAIN_STYLES = ("cyan", "magenta", "yellow", "blue", "green", "white")
 
 
 class Log:
-    """What happened, newest last; printed as it comes where there is no live screen."""
+    """Events, newest last; printed as they come where there is no live screen."""
 
     def __init__(self, mesh: DemoMesh) -> None:
         self._mesh = mesh
@@ -46,7 +46,7 @@ def is_too_small(size: ConsoleDimensions) -> bool:
 
 
 def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:
-    """Everything where there is room; on a small terminal the groups and what happened."""
+    """Draws everything where there is room; on a small terminal the groups and what happened."""
     going = sum(one.live is not None for one in mesh.routines().values())
     now = f"{mesh.now_s:.1f} s; runs: {mesh.finished} finished, {mesh.failed} failed, {going} going"
     heading = plain(f"{mesh.deployment.name or 'A building'}: {now}", "bold")
@@ -68,7 +68,8 @@ def screen(mesh: DemoMesh, log: Log, size: ConsoleDimensions) -> RenderableType:
 
 
 def newest(lines: Iterable[Text], width: int, rows: int) -> list[Text]:
-    """The last of them that have room, each as a whole: what does not fit into a row goes on in the next."""
+    """Returns the last events that have room, each as a whole: an event that does not fit into a row goes on
+    in the next."""
     shown = [row for line in lines for row in line.wrap(out, width, overflow="fold", no_wrap=False)]
     return shown[-max(rows, 1) :]
 
@@ -80,7 +81,7 @@ def _in_one_line(text: Text) -> Text:
 
 
 def floor(mesh: DemoMesh) -> Text:
-    """Nodes where they are: filled if they run, in the colour of their power domain."""
+    """Draws nodes where they are: filled if they run, in the colour of their power domain."""
     nodes = mesh.program.plan.nodes
     running = set(mesh.running())
     xs, ys = [node.place.x_mm for node in nodes], [node.place.y_mm for node in nodes]
@@ -103,7 +104,7 @@ def floor(mesh: DemoMesh) -> Text:
 
 
 def _free_row(cells: list[list[tuple[str, str]]], row: int, column: int, length: int) -> int:
-    """The nearest row with room for a label."""
+    """Returns the nearest row with room for a label."""
     order = sorted(range(FLOOR_ROWS), key=lambda other: abs(other - row))
     for other in order:
         if all(cell[0] == " " for cell in cells[other][column : column + length]):
@@ -112,7 +113,7 @@ def _free_row(cells: list[list[tuple[str, str]]], row: int, column: int, length:
 
 
 def groups(mesh: DemoMesh) -> Table:
-    """Who looks after which cluster now, who leads, and whether the group serves."""
+    """Lists which nodes look after which cluster now, which one leads, and whether the group serves."""
     table = Table(box=None, padding=(0, 1))
     table.add_column("group")
     table.add_column("members (▸ leads, ✗ gone)")

@@ -1,4 +1,4 @@
-"""`comesh devices`: the devices of the mesh, as the leaders of their groups see them."""
+"""`comesh devices`: lists the devices of the mesh, as the leaders of their groups see them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`comesh doctor`: is anything wrong with the mesh or its machines, or will it be soon? With advice.
+"""`comesh doctor`: looks for problems of the mesh and its machines, now or soon, with advice.
 
 One node is asked, and asks every other one how it is and whom it hears. Where no node answers on this
 machine, what can be seen without one is told: who has its port.
@@ -25,11 +25,11 @@ from comesh.queries.requests import ShowHealth, ShowMesh
 from comesh.runtime.client import AnyClient
 
 WIDEST: Final = 100_000
-"""Columns, for how many a table would like to have."""
+"""Maximum columns that a table may ask for when it is measured."""
 
 
 def _nobody_here(file: Path | None) -> None:
-    """No node answers on this machine: who has the ports of those that should?"""
+    """Finds out which process has the ports of the nodes that should run here, where none answers."""
     document = file or one_document()
     if document is None:
         return
@@ -115,7 +115,8 @@ def _machine(node: NodeId, one: Checked) -> list[str | Text]:
 
 
 def _round_trips(health: MeshHealth) -> str:
-    """Where the table of all pairs has no room: what is amiss is among the findings anyway."""
+    """Summarises round trips where the table of all pairs has no room: problems are among the findings
+    anyway."""
     found = [
         (hears.round_trip_ms, node, other)
         for node, one in health.nodes.items()
@@ -134,7 +135,7 @@ def _round_trips(health: MeshHealth) -> str:
 
 
 def _pairs(health: MeshHealth) -> Table:
-    """Who hears whom: round trips as the node of the row measures them."""
+    """Tabulates which nodes hear each other: round trips as the node of the row measures them."""
     rows: list[list[str | Text]] = []
     for node, one in health.nodes.items():
         hears = {} if one is None else one.said.hears

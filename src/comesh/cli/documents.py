@@ -1,4 +1,4 @@
-"""Reading a deployment document on behalf of a command: its problems are printed, and end the command."""
+"""Reads a deployment document for a command; problems are printed, and end the command."""
 
 import sys
 from pathlib import Path
@@ -19,11 +19,11 @@ STANDARD_INPUT = "-"
 DocumentFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="The deployment document.", show_default=False)
 ]
-"""The argument of every command that reads a document."""
+"""Argument of every command that reads a document."""
 
 
 def read_deployment(file: Path) -> Deployment:
-    """The deployment in a file. Prints every problem; ends the command where there are mistakes."""
+    """Returns the deployment in a file. Prints every problem; ends the command where there are mistakes."""
     outcome = read_outcome(file)
     show_problems(outcome)
     if outcome.deployment is None:
@@ -32,7 +32,7 @@ def read_deployment(file: Path) -> Deployment:
 
 
 def read_text(file: Path) -> str:
-    """The text of a document that was just read, for commands that hand it on."""
+    """Returns the text of a document that was just read, for commands that hand it on."""
     if str(file) == STANDARD_INPUT:
         fail("this command needs the document as a file, not from standard input")
     try:
@@ -42,7 +42,7 @@ def read_text(file: Path) -> str:
 
 
 def read_outcome(file: Path) -> Outcome:
-    """What there is to say about the document in a file, or on standard input for `-`."""
+    """Reads the document in a file, or on standard input for `-`, with all its problems."""
     if str(file) == STANDARD_INPUT:
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
         return _with_notes(load_bytes(data, "<standard input>"), data)
@@ -58,7 +58,8 @@ def _with_notes(outcome: Outcome, data: bytes) -> Outcome:
 
 
 def show_problems(outcome: Outcome) -> None:
-    """One line each, on standard error; of many the first, but mistakes never give way to warnings."""
+    """Prints problems on standard error, one line each; of many the first, but mistakes never give way to
+    warnings."""
     shown = {*outcome.errors[:MAX_SHOWN], *outcome.warnings[:MAX_SHOWN]}
     for problem in outcome.problems:
         if problem in shown:

@@ -1,4 +1,4 @@
-"""`comesh fire`: have a routine run now, whatever its trigger says."""
+"""`comesh fire`: runs a routine now, whatever its trigger says."""
 
 from typing import Annotated
 

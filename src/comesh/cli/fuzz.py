@@ -1,4 +1,4 @@
-"""`comesh fuzz`: many seeds of the swarm, spread over processes; a broken promise prints its replay."""
+"""`comesh fuzz`: runs many seeds of the swarm on all processors; a broken promise prints its replay."""
 
 import os
 import time
@@ -23,7 +23,7 @@ from comesh.cli.terminal import Exit, err, fail, number, out, print_json
 CORES = os.cpu_count() or 1
 STATE = Path(".comesh-fuzz.json")
 PLAIN_S = 10.0
-"""Between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress where there is no terminal."""
 
 _Seeds = Annotated[str | None, typer.Option(help="One seed, or a range such as 1-500.")]
 _Minutes = Annotated[
@@ -116,7 +116,7 @@ def _run(
     jobs: int,
     resume: bool,
 ) -> bool:
-    """All seeds that are wanted; True: Ctrl-C came before the last."""
+    """Runs all wanted seeds. True: Ctrl-C came before the last."""
     total = len(wanted) if isinstance(wanted, range) else None
     deadline = None if amount.minutes is None else time.monotonic() + 60 * amount.minutes
     if resume:
@@ -156,11 +156,11 @@ def _run(
 
 
 class Amount(NamedTuple):
-    """How much is wanted, where the seeds do not say it."""
+    """The amount of work, where --seeds does not give it."""
 
     minutes: float | None
     hours: float | None
-    """Simulated ones."""
+    """Simulated hours."""
 
 
 def _seed(text: str) -> int:
@@ -187,7 +187,7 @@ def _progress(total: int | None) -> Progress:
 
 
 class _Teller:
-    """Says what came of seeds, as they come in."""
+    """Prints the results of seeds, as they come in."""
 
     def __init__(self, kind: SwarmKind, verbose: bool, *, quiet: bool) -> None:
         self._kind = kind
@@ -218,7 +218,7 @@ def show_broken(finding: Finding, *, history: bool) -> None:
 
 
 class CpuTime(msgspec.Struct, frozen=True):
-    """Of a seed, in seconds."""
+    """CPU times of seeds, in seconds."""
 
     median: float
     percentile_95: float
@@ -234,10 +234,10 @@ class Failure(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     swarm: SwarmKind
     code: str
-    """A digest of the sources that were run."""
+    """Digest of the sources that were run."""
     seeds: int
     resumed: int
-    """Of them, how many were done before."""
+    """Number of these seeds that were done before."""
     stopped: bool
     events: int
     faults: int
@@ -246,15 +246,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lossy: int
     simulated_h: float
     done: dict[str, int]
-    """What people did, in the swarm of operations."""
+    """Actions of people, in the swarm of operations."""
     longest_quiet_s: float
-    """Until everything was well again after the last fault, and seen to be."""
+    """Seconds until everything was seen to be well again after the last fault."""
     cpu_s: CpuTime
     broken: tuple[Failure, ...]
 
 
 class Tally:
-    """What came of all seeds."""
+    """Counts the results of all seeds."""
 
     def __init__(self, swarm: SwarmKind) -> None:
         self.swarm = swarm

@@ -1,4 +1,4 @@
-"""What a seed drew, in words: the mesh, its settings, its routines, and what goes wrong, one per line."""
+"""Describes a seed's case in words: the mesh, its settings, its routines, and its faults, one per line."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from comesh.sim.world_settings import WorldSettings
 
 
 def case_lines(seed: int, kind: SwarmKind, case: Case | None = None) -> list[str]:
-    """case: what is left of it, where it was reduced."""
+    """Yields the lines of a case; case: what is left of it, where it was reduced."""
     if kind is SwarmKind.MEMBERSHIP:
         return list(_of_membership(seed))
     drawing = operations_case.draw if kind is SwarmKind.OPERATIONS else swarm_case.draw
@@ -105,7 +105,7 @@ def _of_membership(seed: int) -> Iterator[str]:
 
 
 def _world(settings: WorldSettings, membership: MembershipSettings) -> list[str]:
-    """What the radio, the clocks and the start were set to."""
+    """Describes the settings of the radio, the clocks and the start."""
     radio = settings.radio
     air = [f"hop {radio.hop_ms:g} ms"]
     rates = (

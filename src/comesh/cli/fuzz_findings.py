@@ -1,4 +1,4 @@
-"""What came of one seed of a swarm, and the CPU time it took; a crash of the code is a finding, too."""
+"""The result of one seed of a swarm, and the CPU time it took; a crash of the code is a finding, too."""
 
 import time
 import traceback
@@ -14,7 +14,7 @@ from comesh.sim.swarm_case import Case
 CRASH = "crash"
 MEMBERSHIP = "membership"
 MAX_BROKEN = 5
-"""Of one seed: the first shows what happened, the others mostly follow from it."""
+"""Maximum broken promises per seed: the first shows what happened, the others mostly follow from it."""
 
 
 class SwarmKind(StrEnum):
@@ -38,7 +38,8 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """quiet_s: how long after the last fault all was well again, and seen to be; None: it never was."""
+    """The finding of one seed. quiet_s: seconds from the last fault until all was seen to be well again;
+    None: never."""
 
     seed: int
     cpu_s: float
@@ -51,7 +52,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float | None = None
     simulated_s: float = 0.0
     done: dict[str, int] = {}
-    """What people did, in the swarm of operations."""
+    """Actions of people, in the swarm of operations."""
     broken: tuple[Broken, ...] = ()
 
 
@@ -64,7 +65,7 @@ def run_operations(seed: int) -> Finding:
 
 
 def run_case(case: Case, kind: SwarmKind = SwarmKind.GROUPS) -> Finding:
-    """A seed with a changed case."""
+    """Runs a seed with a changed case."""
     make = operations_swarm.OperationsSwarm if kind is SwarmKind.OPERATIONS else swarm.Swarm
     return _measured(case.seed, lambda: _of_groups(make(case.seed, case=case).run()))
 

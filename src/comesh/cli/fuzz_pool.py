@@ -1,4 +1,4 @@
-"""Seeds spread over processes. Ctrl-C once: the seeds under way are finished; twice: at once."""
+"""Spreads seeds over processes. Ctrl-C once: the seeds under way are finished; twice: it stops at once."""
 
 import signal
 import threading
@@ -14,7 +14,7 @@ from comesh.cli.fuzz_findings import Finding
 from comesh.cli.terminal import err, fail
 
 _LOOK_S = 0.25
-"""How often it is seen whether a stop was asked for."""
+"""Interval at which a wish to stop is checked."""
 
 
 class Stopping:
@@ -49,7 +49,8 @@ def findings(
     stopping: Stopping,
     enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[Finding]:
-    """As they come in; seeds are handed out only as fast as they are worked off, until there are enough."""
+    """Yields findings as they come in; seeds are handed out only as fast as they are worked off, until there
+    are enough."""
 
     def over() -> bool:
         return stopping.asked or enough() or (deadline is not None and time.monotonic() >= deadline)
@@ -90,7 +91,7 @@ def findings(
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Processes that start here never hear Ctrl-C, not even while they import.
+    """Keeps processes that start here from Ctrl-C, even while they import.
 
     It reaches all processes of a terminal, and only the first one is to act on it. What is blocked is
     inherited; here it is heard again afterwards.

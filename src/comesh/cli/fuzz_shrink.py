@@ -15,12 +15,12 @@ from comesh.sim.shrinking import Reduced, shrink, whole
 from comesh.sim.swarm_case import Case
 
 MAX_TRIES = 2000
-"""Of cases that are run to find a smaller one."""
+"""Maximum cases that are run to find a smaller one."""
 _TELL_S = 2.0
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """For --json: the case, and what came of it."""
+    """The answer of --json: the case, and its result."""
 
     case: Reduced
     file: str
@@ -28,7 +28,8 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shrink_seed(seed: int, kind: SwarmKind, target: Path | None, *, force: bool, json: bool) -> NoReturn:
-    """Ends the command: 1 with the smaller case, since a promise is broken; 2 where there is none."""
+    """Shrinks a seed's case and ends the command: 1 with the smaller case, since a promise is broken; 2 where
+    there is none."""
     file = Path(f"fuzz-seed-{seed}.json") if target is None else target
     check_output(file, reads=(), ours=is_case, kind="case of comesh fuzz", force=force)
     first = whole(seed, "", "operations" if kind is SwarmKind.OPERATIONS else "groups")
@@ -87,7 +88,7 @@ def is_case(begin: bytes) -> bool:
 
 
 class _EnoughError(Exception):
-    """So many cases were tried that it is time to stop."""
+    """Raised when enough cases were tried."""
 
 
 class _Tries:

@@ -1,4 +1,4 @@
-"""What seeds have come to so far, kept in a file, so that fuzzing goes on where it stopped.
+"""Keeps the results of seeds in a file, so that fuzzing goes on where it stopped.
 
 One JSON line per finished seed, written at once: nothing that was finished is lost, however the command ends.
 Each line names the code that it was found with, by a digest of the package's sources: what other code did
@@ -27,7 +27,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def code_digest() -> str:
-    """Of all sources of the package: paths and contents."""
+    """Returns a digest of all sources of the package: paths and contents."""
     root = Path(comesh.__file__).parent
     digest = blake2b(digest_size=8)
     for path in sorted(root.rglob("*.py")):
@@ -38,12 +38,12 @@ def code_digest() -> str:
 
 
 def is_state(begin: bytes) -> bool:
-    """Whether a file begins like one of ours."""
+    """Says if a file begins like one of ours."""
     return begin.startswith(b'{"comesh_fuzz":')
 
 
 class State:
-    """Open while seeds are run. `found`: what this code came to before, by seed."""
+    """The state file, open while seeds run. `found`: this code's earlier results, by seed."""
 
     def __init__(self, path: Path, kind: SwarmKind) -> None:
         self._path = path
@@ -51,7 +51,7 @@ class State:
         self.code = code_digest()
         self.found: dict[int, Finding] = {}
         self.dropped = 0
-        """Findings of other code."""
+        """Number of findings of other code."""
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> "State":
@@ -75,7 +75,7 @@ class State:
         self._file.flush()
 
     def _read(self) -> tuple[list[bytes], bool]:
-        """Fill `found`; the lines that are of this code, of whatever swarm, and whether those are all."""
+        """Fills `found`. Returns the lines of this code, of whatever swarm, and whether those are all."""
         if not self._path.exists():
             return [], True
         kept: list[bytes] = []

@@ -1,4 +1,4 @@
-"""`comesh groups`: who looks after which cluster of devices."""
+"""`comesh groups`: lists the groups that look after clusters of devices."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""How help is printed: names that read well, options in sections, one line per command that is never cut.
+"""Prints help: names that read well, options in sections, one line per command that is never cut.
 
 A command's docstring is its help. The first line is its summary, one short sentence; the rest explains.
 Options with a `rich_help_panel` get a section of that name.
@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 MAX_SUMMARY: Final = 62
-"""Characters of a command's summary: what fits beside the longest name in 80 columns."""
+"""Maximum characters of a command's summary: what fits beside the longest name in 80 columns."""
 
 _TYPE_NAMES: Final = {
     "int": "N",
@@ -56,7 +56,7 @@ class CommandGroup(TyperGroup):
         self.write_commands("Commands", self.list_commands(ctx), ctx, formatter)
 
     def write_commands(self, title: str, names: Iterable[str], ctx: Any, formatter: Any) -> None:
-        """One section of commands; all sections have the same columns."""
+        """Writes one section of commands; all sections have the same columns."""
         width = max(map(len, self.list_commands(ctx)))
         commands: list[tuple[str, Any]] = [(name, self.get_command(ctx, name)) for name in names]
         with formatter.section(title):
@@ -67,7 +67,7 @@ class CommandGroup(TyperGroup):
 
 
 def summary(text: str | None) -> str:
-    """The first line of a help text."""
+    """Returns the first line of a help text."""
     return (text or "").strip().partition("\n")[0]
 
 
@@ -78,7 +78,7 @@ def group(
     *,
     cls: type[CommandGroup] = CommandGroup,
 ) -> typer.Typer:
-    """A command of this name that has these commands."""
+    """Makes a command of this name that has these commands."""
     made = typer.Typer(
         name=name,
         cls=cls,

@@ -1,4 +1,4 @@
-"""`comesh keys bundle|invite`: what a new machine needs to be a node, as a file, or with a token."""
+"""`comesh keys bundle|invite`: makes what a new machine needs to be a node, as a file, or with a token."""
 
 from pathlib import Path
 from typing import Annotated

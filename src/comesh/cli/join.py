@@ -1,4 +1,4 @@
-"""`comesh join`: make this machine a node, from a bundle or with the token of an invitation."""
+"""`comesh join`: makes this machine a node, from a bundle or with the token of an invitation."""
 
 import os
 import shlex
@@ -84,7 +84,8 @@ def join(
 
 
 def _fetched(text: str, at: str | None) -> Bundle:
-    """What waits for this token. Nobody on the way can read or change it, so any node may be asked."""
+    """Takes the invitation that waits for this token. Nobody on the way can read or change it, so any node
+    may be asked."""
     if at is None:
         fail("where does the invitation wait? Give --at https://HOST:PORT, as it was made with")
     token = JoinToken.read(text)

@@ -1,6 +1,7 @@
-"""`comesh keys`: who is who in a deployment, as files. Only `invite` needs a network.
+"""`comesh keys`: the keys of a deployment, as files. Only `invite` needs a network.
 
-`init`, `node` and `show` are here; `revoking`, `rotating`, `inviting` and `tokens` have the others."""
+`init`, `node` and `show` are here; `revoking`, `rotating`, `inviting` and `tokens` have the others.
+"""
 
 import stat
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ MaybeDirectory = Annotated[
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """One certificate, as `show --json` prints it."""
+    """A certificate, as `show --json` prints it."""
 
     who: str
     file: str
@@ -57,7 +58,7 @@ class Shown(msgspec.Struct, frozen=True):
     state: str
     """in use; former: replaced, and still valid; revoked; expired"""
     revoked: str | None
-    """Since when."""
+    """Date of its revocation."""
 
 
 def init(
@@ -130,7 +131,7 @@ def show(
 
 
 def _all_shown(directory: Path) -> list[Shown]:
-    """Those in use first, then those that were replaced."""
+    """Returns all certificates: those in use first, then replaced ones."""
     has_lists = (directory / FILE).exists()
     authorities = trusted(directory) if has_lists else ()
     revocations = revoked_of(directory) if has_lists else Revocations()

@@ -1,4 +1,4 @@
-"""`comesh lab`: break a mesh of real processes on purpose, and say whether all promises held.
+"""`comesh lab`: breaks a mesh of real processes on purpose, and says whether all promises held.
 
 Each scenario starts its own nodes and ends them. What needs root or a program that is not there is left out,
 with the reason. Recordings and logs stay in the directory given by --out.
@@ -16,7 +16,7 @@ from comesh.deployment.problems import did_you_mean
 from comesh.lab.scenarios import SCENARIOS, Outcome, Scenario, run
 
 OUTCOMES: Final = "outcomes.json"
-"""In the directory of a run: what came of each scenario."""
+"""File in the directory of a run with the result of each scenario."""
 
 
 def lab(
@@ -75,7 +75,7 @@ def _chosen(names: list[str]) -> list[Scenario]:
 
 
 def _directory(into: Path | None) -> Path:
-    """A directory without anything of an earlier time: recordings would be mixed."""
+    """Returns a directory without older results: recordings would be mixed."""
     if into is None:
         return Path(tempfile.mkdtemp(prefix="comesh-lab-run-"))
     try:

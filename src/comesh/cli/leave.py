@@ -1,4 +1,4 @@
-"""`comesh leave NODE`: have the mesh go on without a node, for good, whether it lives or not."""
+"""`comesh leave NODE`: takes a node out of the mesh for good, whether it lives or not."""
 
 import time
 from typing import Annotated, Final

@@ -54,12 +54,13 @@ All commands: comesh --help. One of them: comesh COMMAND --help.
 """
 
 OTHERWISE_CALLED = {"set": "set_device"}
-"""Commands whose name Python has for something else."""
+"""Commands whose names Python uses for something else."""
 
 
 @contextmanager
 def _ending_well_if_cut_short() -> Iterator[None]:
-    """Output that a closed pipe cuts (`comesh plan FILE | head -1`) is a success: click would end with 1."""
+    """Ends with 0 when a closed pipe cuts the output (`comesh plan FILE | head -1`): click would end with
+    1."""
     try:
         yield
     except BrokenPipeError:
@@ -74,7 +75,7 @@ def _ending_well_if_cut_short() -> Iterator[None]:
 
 @contextmanager
 def _in_plain_words() -> Iterator[None]:
-    """What is wrong with an option, without the words of the library that found it."""
+    """Rewrites an error about an option without the words of the library that found it."""
     try:
         yield
     except typer.BadParameter as wrong:

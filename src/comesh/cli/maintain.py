@@ -1,4 +1,4 @@
-"""`comesh maintain`: routines leave a device alone while somebody works at it."""
+"""`comesh maintain`: keeps routines away from a device while somebody works at it."""
 
 from typing import Annotated
 

@@ -1,4 +1,5 @@
-"""What every node says, put together for people: for `status`, `nodes`, `groups`, the doctor, the demo."""
+"""Puts the reports of all nodes together for people: for `status`, `nodes`, `groups`, the doctor, the
+demo."""
 
 from collections.abc import Iterable
 
@@ -15,7 +16,7 @@ def answering(mesh: MeshStatus) -> list[NodeStatus]:
 
 
 def attention(mesh: MeshStatus) -> list[str]:
-    """What a person should look after, in whole sentences."""
+    """Returns what a person should look after, in whole sentences."""
     said = [f"{one.node}: {what}" for one in answering(mesh) for what in one.trouble]
     told = {what.split(":")[0] for what in mesh.trouble}
     silent = [f"{node}: {why}" for node, why in mesh.silent.items() if node not in told]
@@ -31,7 +32,8 @@ def attention(mesh: MeshStatus) -> list[str]:
 
 
 def groups_of(mesh: MeshStatus) -> dict[GroupId, GroupSeen]:
-    """Each group as whoever serves it says; else the newest that anybody has heard of, served by nobody."""
+    """Returns each group as the node that serves it reports it; else its newest known state, served by
+    nobody."""
     found: dict[GroupId, GroupSeen] = {}
     for one in answering(mesh):
         for seen in one.groups:
@@ -42,7 +44,7 @@ def groups_of(mesh: MeshStatus) -> dict[GroupId, GroupSeen]:
 
 
 def as_of(mesh: MeshStatus) -> str:
-    """How fresh it is, and who was not reached."""
+    """Says how fresh the answer is, and which nodes were not reached."""
     asked = mesh.nodes[mesh.asked]
     when = "" if asked is None else f"as of {clock(asked.wall_ms)}, "
     silent = [f"{node} ({why})" for node, why in sorted(mesh.silent.items())]

@@ -1,4 +1,4 @@
-"""`comesh new FILE`: a first deployment document, with comments."""
+"""`comesh new FILE`: writes a first deployment document, with comments."""
 
 from importlib.resources import files
 from pathlib import Path

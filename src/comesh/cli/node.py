@@ -1,4 +1,4 @@
-"""`comesh node`: run one node of a deployment on this machine, until it is told to leave."""
+"""`comesh node`: runs one node of a deployment on this machine, until a signal ends it."""
 
 import os
 import sys
@@ -120,7 +120,7 @@ def _address(text: str) -> Address:
 
 
 def _address_book(file: Path) -> dict[NodeId, tuple[Address, ...]]:
-    """Of each node one address, or a list of them; each a text, or host and port apart."""
+    """Reads the addresses of each node: one, or a list of them; each a text, or host and port apart."""
     try:
         book = msgspec.json.decode(file.read_bytes(), type=dict[NodeId, str | list[str | Address]])
         return {

@@ -1,4 +1,4 @@
-"""Where a node's HTTP interface is, by the address that the document has of it."""
+"""Finds the address of a node's HTTP interface in the document."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from comesh.runtime.remote import Target
 
 
 def api_of(file: Path, node: str, port: int) -> Target:
-    """Ends the command where the document does not say."""
+    """Returns where a node's HTTP interface is. Ends the command where the document does not say."""
     deployment = load(file).deployment
     if deployment is None:
         fail(f"{file} cannot be read as a document; see: comesh validate {file}")

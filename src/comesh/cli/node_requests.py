@@ -1,4 +1,4 @@
-"""Asks the HTTP interface of a node that may be on another machine, once."""
+"""Sends one request to the HTTP interface of a node that may be on another machine."""
 
 import http.client
 import ssl
@@ -18,13 +18,13 @@ PORT: Final = 8460
 
 
 class NoNodeError(Exception):
-    """The node cannot be asked, or refuses; str() says why, and what to do."""
+    """Raised when the node cannot be asked, or refuses; str() says why, and what to do."""
 
 
 def post(
     at: str, path: str, body: object, *, bearer: str = "", trusted: Path | None = None, any_name: bool = False
 ) -> Any:
-    """The JSON that it answers.
+    """Posts a JSON body, and returns the JSON of the answer.
 
     trusted: who must have signed its certificate; None: anybody, for what needs no protection on its way.
     any_name: a node's certificate has its name in the document, not the host it is reached by.
@@ -58,7 +58,7 @@ def post(
 
 
 def _refuse_revoked(at: str, sock: object, authority: Path | None) -> None:
-    """A node is known by any certificate of the authority, but for those that count no more."""
+    """Refuses a revoked certificate: a node may show any other one of the authority."""
     if authority is None or not isinstance(sock, ssl.SSLSocket):
         return
     try:

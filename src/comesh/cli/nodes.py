@@ -1,4 +1,4 @@
-"""`comesh nodes`: the nodes of the mesh, as each says itself."""
+"""`comesh nodes`: lists the nodes of the mesh, each as it reports itself."""
 
 from typing import Annotated
 

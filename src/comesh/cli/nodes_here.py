@@ -1,4 +1,4 @@
-"""The nodes that run on this machine: where their data is, and who of them answers."""
+"""Finds the nodes that run on this machine: their data, and which of them answer."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,11 +12,11 @@ from comesh.runtime.client import Client, NoAnswerError, socket_of
 from comesh.runtime.options import OWNER
 
 RUNS: Final = Path(".comesh")
-"""Where `comesh up` keeps what it runs, below the directory it is called in."""
+"""Directory in which `comesh up` keeps the meshes that it runs, below the one it is called in."""
 NODE_DATA: Final = Path("comesh-data")
-"""Where `comesh node` keeps its data, unless told otherwise."""
+"""Default data directory of `comesh node`."""
 SERVICE_DATA: Final = Path("/var/lib/comesh")
-"""Where a service made by `comesh service` keeps its data, unless told otherwise."""
+"""Default data directory of a service made by `comesh service`."""
 
 WHICH_NODE: Final = "Which node to ask"
 """Section of help for the options that choose a node."""
@@ -34,7 +34,7 @@ DataDirectory = Annotated[
 
 
 def places(data: Path | None) -> list[Path]:
-    """Data directories of nodes, those of the newest run first."""
+    """Returns data directories of nodes, those of the newest run first."""
     if data is not None:
         return _nodes_of(data) or [data]
     runs = [run for run in RUNS.iterdir() if run.is_dir()] if RUNS.is_dir() else []
@@ -44,14 +44,15 @@ def places(data: Path | None) -> list[Path]:
 
 
 def name_of(place: Path) -> str:
-    """Whose data directory it is: as the node wrote down, else as it is called."""
+    """Returns the name of the node whose data directory it is: as the node wrote it down, else that of the
+    directory."""
     with suppress(OSError):
         return (place / OWNER).read_text().strip() or place.name
     return place.name
 
 
 def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator[Client]:
-    """Each node that answers; ends the command with what to do where there is none."""
+    """Yields a client for each node that answers; ends the command with what to do where there is none."""
     if data is not None and not data.is_dir():
         fail(f"{data} is not a directory; --data takes that of `comesh up`, or of one node")
     asked = places(data) if among is None else among
@@ -78,7 +79,7 @@ def clients_here(data: Path | None, among: list[Path] | None = None) -> Iterator
 
 
 def _refuse_two_meshes(asked: list[Path]) -> None:
-    """Of two meshes of `comesh up` nobody can say which one is meant."""
+    """Ends the command where two meshes of `comesh up` run: it is not clear which one is meant."""
     runs = list(dict.fromkeys(_run_of(place) for place in asked if place.is_relative_to(RUNS)))
     if len(runs) < 2:
         return
@@ -101,7 +102,7 @@ def _answers(place: Path) -> bool:
 
 
 def _nodes_of(run: Path) -> list[Path]:
-    """Of a directory of `comesh up`, those whose socket is there."""
+    """Returns the nodes of a directory of `comesh up` whose socket is there."""
     nodes = run / "nodes"
     if not nodes.is_dir():
         return []

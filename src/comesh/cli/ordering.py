@@ -1,4 +1,4 @@
-"""What the commands that order something share: asking, waiting for what comes of it, and saying it."""
+"""Shared by the commands that order something: they ask, wait for the result, and print it."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ SILENT: Final = (
     f"{ORDER_WAIT_S:.0f} s"
 )
 FOLLOW_S: Final = 60.0
-"""How long the end of a run is waited for."""
+"""Maximum wait for the end of a run."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Request = Annotated[
@@ -41,7 +41,7 @@ def order(client: AnyClient, given: Order[A]) -> A:
 
 
 def say(done: Done, what: str, *, json: bool) -> None:
-    """What was ordered."""
+    """Prints what was ordered, or why it was not done; ends the command."""
     if json:
         print_json(done)
     else:
@@ -49,7 +49,7 @@ def say(done: Done, what: str, *, json: bool) -> None:
 
 
 def followed(client: AnyClient, run: str) -> RunAnswer | None:
-    """A run once it has ended; None: it did not in time, or nobody knows it any more."""
+    """Returns a run once it has ended; None: it did not in time, or nobody knows it any more."""
     ends = time.monotonic() + FOLLOW_S
     while time.monotonic() < ends:
         try:

@@ -1,4 +1,4 @@
-"""Files that commands write: never what they read, and nothing that somebody else made, unless told to."""
+"""Files that commands write: never one that they read, and nothing of somebody else, unless forced."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from comesh.cli.terminal import fail
 _LOOKED_AT_BYTES = 65_536
 
 FAULTS_HEADER = "# Faults of a run, written by comesh sim --write-faults; replay them with --faults.\n"
-"""Tells a schedule that was written by us, and may be overwritten, from one that a person wrote."""
+"""Marks a schedule that a command wrote, and may overwrite, unlike one that a person wrote."""
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file, whatever it is.")]
 
@@ -20,7 +20,7 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file
 def check_output(
     target: Path, *, reads: Iterable[Path], ours: Callable[[bytes], bool], kind: str, force: bool
 ) -> None:
-    """End the command unless this file may be written: it is new, or of our kind, or `--force` was given.
+    """Ends the command unless this file may be written: it is new, or of our kind, or `--force` was given.
 
     What the command itself reads is refused also with `--force`.
     """
@@ -48,7 +48,7 @@ def is_written_faults(begin: bytes) -> bool:
 
 
 def is_trace(begin: bytes) -> bool:
-    """A first line such as `[12.5,"n03","TimerFired",{...}]`."""
+    """Recognises a trace by its first line, such as `[12.5,"n03","TimerFired",{...}]`."""
     try:
         msgspec.json.decode(begin.split(b"\n", 1)[0], type=tuple[float, str, str, msgspec.Raw])
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Policies and strategies on the command line: by name, those of one's own from a file that is named, too."""
+"""Policies and strategies on the command line, by name; the user's own come from a file."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -25,14 +25,15 @@ Plugins = Annotated[
 
 
 class Names(NamedTuple):
-    """Policies and a strategy by the names that are registered; None: the default."""
+    """Registered names of policies and of a strategy; None: the default."""
 
     members: str | None = None
     leaders: str | None = None
     strategy: str | None = None
 
     def checked(self, plugins: list[str] | None) -> "Names":
-        """The same; ends the command where one of them is not registered, here or in a plug-in."""
+        """Returns the same names; ends the command where one of them is not registered, here or in a
+        plug-in."""
         try:
             for plugin in plugins or []:
                 load_plugin(plugin)

@@ -1,4 +1,4 @@
-"""`comesh pause`: a routine does not fire any more; with --all nothing does, and what runs is stopped."""
+"""`comesh pause`: stops a routine from firing; with --all it stops everything, also what runs."""
 
 from typing import Annotated
 

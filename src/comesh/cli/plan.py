@@ -1,4 +1,4 @@
-"""`comesh plan FILE`: which groups a deployment gets, who is in them, how busy, and what outages stop."""
+"""`comesh plan FILE`: shows the groups of a deployment, their members and loads, and what outages stop."""
 
 from pathlib import Path
 from statistics import fmean
@@ -102,7 +102,7 @@ def plan(
 
 
 class _Outlook(NamedTuple):
-    """All that is shown."""
+    """Everything that is shown."""
 
     deployment: Deployment
     plan: Plan
@@ -112,7 +112,7 @@ class _Outlook(NamedTuple):
     loads: tuple[NodeLoad, ...]
     losses: tuple[DomainLoss, ...]
     lone: tuple[DomainLoss, ...]
-    """Of nodes without a named domain that host devices."""
+    """Losses of nodes without a named domain that host devices."""
 
 
 def _show(outlook: _Outlook) -> None:
@@ -126,7 +126,7 @@ def _show(outlook: _Outlook) -> None:
 
 
 def _absent(plan: Plan, without: list[str], alive: list[str]) -> list[NodeId]:
-    """The nodes that are taken to have failed."""
+    """Returns the nodes that are taken to have failed."""
     if without and alive:
         fail("--without and --alive say the same thing in two ways; use one of them")
     known = [node.id for node in plan.nodes]
@@ -154,7 +154,7 @@ def _show_summary(plan: Plan) -> None:
 
 
 def _show_clusters(plan: Plan) -> None:
-    """What belongs to each cluster; a routine with the device that decides where it belongs."""
+    """Shows the contents of each cluster; a routine with the device that decides where it belongs."""
     if not plan.clusters:
         return
     table = ListTable(folds=True, title="Clusters")
@@ -202,7 +202,7 @@ def _marked(node: NodeId, gone: list[NodeId]) -> str:
 
 
 def _show_loads(plan: Plan, loads: tuple[NodeLoad, ...], gone: list[NodeId]) -> None:
-    """Devices led and held at a time, the share of epochs in any group, the most groups at once."""
+    """Shows devices led and held at a time, the share of epochs in any group, the most groups at once."""
     title = f"Load of nodes, the busiest first (the group {DEPLOYMENT} is not counted)"
     table = ListTable(folds=True, title=title)
     table.add_column("node", overflow="fold")
@@ -255,7 +255,7 @@ def _show_losses(losses: tuple[DomainLoss, ...], lone: tuple[DomainLoss, ...]) -
 
 
 def _shortened(loss: DomainLoss) -> str:
-    """Which devices go dark and which routines that hits; of many the first."""
+    """Says which devices go dark and which routines that hits; of many the first."""
     words = dark_words(loss)
     if max(len(loss.dark), len(loss.routines_hit)) > MAX_DARK_SHOWN:
         some = msgspec.structs.replace(
@@ -267,7 +267,7 @@ def _shortened(loss: DomainLoss) -> str:
 
 
 def _when(epochs_of: dict[GroupId, tuple[int, ...]]) -> str:
-    """`c1 (0, 2-4)`, one group per line."""
+    """Formats groups with their epochs, one per line: `c1 (0, 2-4)`."""
     return "\n".join(f"{group} ({spans(epochs)})" for group, epochs in epochs_of.items())
 
 

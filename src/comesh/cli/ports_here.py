@@ -1,4 +1,5 @@
-"""Who has the UDP ports of nodes that should run on this machine, seen without asking any of them."""
+"""Finds out which process has the UDP ports of nodes that should run on this machine, without asking a
+node."""
 
 import errno
 import socket
@@ -13,7 +14,7 @@ from comesh.runtime.options import Address
 
 
 def findings(document: Path) -> list[Finding]:
-    """Of the nodes in the document whose address is this machine's."""
+    """Returns findings about the nodes of the document whose address is this machine's."""
     deployment = load(document).deployment
     if deployment is None:
         fail(f"{document} cannot be read as a document; see: comesh validate {document}")
@@ -44,7 +45,7 @@ def _of(node: str, address: Address, document: Path) -> Iterator[Finding]:
 
 
 def _bind(host: str, port: int) -> int | None:
-    """None: it could be bound; else why not."""
+    """Tries to bind a port. None: it could be bound; else why not."""
     try:
         family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as tried:

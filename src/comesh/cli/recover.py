@@ -1,4 +1,4 @@
-"""`comesh recover GROUP`: have one member go on alone, where the others are lost for good."""
+"""`comesh recover GROUP`: lets one member go on alone, where the others are lost for good."""
 
 from typing import Annotated, Final
 
@@ -83,7 +83,7 @@ def recover(
 
 
 def _show(mesh: MeshStatus, group: GroupSeen) -> None:
-    """What each member says that it has of the state; the newest one is marked."""
+    """Shows what each member has of the state; the newest one is marked."""
     said = {
         one.node: seen
         for one in answering(mesh)

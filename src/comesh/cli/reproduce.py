@@ -1,4 +1,4 @@
-"""`comesh reproduce`: the paper's evaluation from our core, next to what the paper reports."""
+"""`comesh reproduce`: runs the paper's evaluation on our core, next to what the paper reports."""
 
 import os
 from importlib import import_module
@@ -13,7 +13,7 @@ CORES = os.cpu_count() or 1
 OUT = Path("reproduction")
 TRIALS = 8
 EXTRA = {"distributed": "dask"}
-"""What is installed with which extra; all else comes with `sim`."""
+"""Extras that install what is needed; all else comes with `sim`."""
 
 
 _Ids = Annotated[
@@ -88,7 +88,7 @@ def reproduce(
 
 
 def _needed(*, cluster: bool) -> Any:
-    """What carries it out, if all that it uses is installed."""
+    """Imports what carries the command out, if all that it uses is installed."""
     try:
         if cluster:
             import_module("distributed")

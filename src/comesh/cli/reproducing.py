@@ -1,4 +1,5 @@
-"""What `comesh reproduce` does once all that it needs is there: runs, shows how far it is, tells the end."""
+"""Carries out `comesh reproduce` once all that it needs is there: runs, shows progress, prints the
+results."""
 
 import datetime
 import math
@@ -35,9 +36,9 @@ from comesh.experiments.section import Made, Section
 from comesh.experiments.store import Outcome, Reuse
 
 PLAIN_S = 10.0
-"""Between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress where there is no terminal."""
 MAX_FAILED = 3
-"""That are told in full; the report names all."""
+"""Maximum failures that are printed in full; the report names all."""
 ADDRESS = re.compile(r"(\w+://)?\S+:\d+")
 COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
 
@@ -67,7 +68,7 @@ def reuse_of(fresh: bool, as_measured: bool) -> Reuse:
 
 
 def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
-    """Their names, files with their whole path: other processes load them, too."""
+    """Loads plug-ins and returns their names, files with their whole path: other processes load them, too."""
     found = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in plugins)
     try:
         for name in found:
@@ -151,7 +152,8 @@ def _command(asked: Asked, scale: Scale) -> str:
 
 
 def _commit() -> str:
-    """That is checked out where the code lies, and whether the code was changed since; empty: no checkout."""
+    """Returns the commit that is checked out where the code lies, and whether the code was changed since;
+    empty: no checkout."""
     here = Path(__file__).parent
     try:
         asked = [
@@ -213,7 +215,7 @@ def _tell_json(sections: Sequence[Section], made: Made, to: Path, *, good: bool)
 
 
 def _tell_unwritten(results: Sequence[reproduction.Result], sections: Sequence[Section]) -> None:
-    """What broke after all was measured and compared."""
+    """Prints what failed after all was measured and compared."""
     for result, section in zip(results, sections, strict=True):
         for failed in section.failed[len(result.failed) :]:
             out.print(Text(f"{section.id}: failed: {failed}", style="red"))
@@ -230,7 +232,7 @@ def _line(one: Comparison) -> Text:
 
 
 class _Shown(reproduction.Progress):
-    """A bar on a terminal, a line now and then elsewhere; both on standard error."""
+    """Shows progress as a bar on a terminal, and as a line now and then elsewhere; both on standard error."""
 
     def __init__(
         self, experiments: Sequence[Experiment], scale: Scale, time_left: TimeLeft, *, fresh: bool

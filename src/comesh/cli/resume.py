@@ -1,4 +1,4 @@
-"""`comesh resume`: a paused routine fires again; with --all every one does."""
+"""`comesh resume`: lets a paused routine fire again; with --all every one."""
 
 from comesh.cli.asking import asking
 from comesh.cli.ordering import Json, Request, order, say

@@ -1,4 +1,4 @@
-"""`comesh keys revoke|replace`: certificates that count no more, and new ones in their place."""
+"""`comesh keys revoke|replace`: revokes certificates, and makes new ones in their place."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`comesh keys rotate`: new keys before the old ones expire, while the mesh goes on."""
+"""`comesh keys rotate`: makes new keys before the old ones expire, while the mesh goes on."""
 
 from pathlib import Path
 from typing import Annotated

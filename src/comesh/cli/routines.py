@@ -1,4 +1,4 @@
-"""`comesh routines`: the routines of the mesh, as the leaders of their groups see them."""
+"""`comesh routines`: lists the routines of the mesh, as the leaders of their groups see them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`comesh runs`: the latest runs, as the nodes that led their groups remember them."""
+"""`comesh runs`: lists the latest runs, as the nodes that led their groups remember them."""
 
 from collections.abc import Iterable
 from typing import Annotated

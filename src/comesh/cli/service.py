@@ -1,7 +1,7 @@
-"""`comesh service`: a systemd unit that runs a node, hardened as far as a node allows.
+"""`comesh service`: prints a systemd unit that runs a node, hardened as far as a node allows.
 
-MemoryDenyWriteExecute is not in it: OpenSSL calls what checks certificates through a piece of code that
-is made at run time (cffi), which it forbids.
+MemoryDenyWriteExecute is not in it: OpenSSL calls what checks certificates through a piece of code that is
+made at run time (cffi), which it forbids.
 """
 
 import shlex
@@ -18,7 +18,7 @@ from comesh.deployment.model import Deployment
 from comesh.deployment.problems import did_you_mean
 
 PRIVATE: Final = (Path("/tmp"), Path("/var/tmp"))
-"""A service with PrivateTmp has its own of these, and they are emptied at a restart of the machine."""
+"""Directories of which a service with PrivateTmp has its own, emptied at a restart of the machine."""
 
 UNIT = """\
 # Made by `comesh service`. Put it at {unit}, then, on this machine:
@@ -121,7 +121,7 @@ def service(
 
 
 def _notes(deployment: Deployment, name: str, *places: Path) -> Iterator[str]:
-    """What would keep the service from running."""
+    """Yields what would keep the service from running."""
     for place in places:
         if any(place.is_relative_to(private) for private in PRIVATE):
             yield (

@@ -1,4 +1,4 @@
-"""`comesh set`: command a device by hand, through its lock, and see what comes of it."""
+"""`comesh set`: commands a device by hand, through its lock, and waits for the result."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from comesh.runtime.client import AnyClient
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """As --json prints it. ended None: it goes on."""
+    """The answer of --json. ended None: it goes on."""
 
     request: str
     run: str

@@ -1,4 +1,4 @@
-"""`comesh sim`: run a mesh in virtual time, with faults, and say what came of it.
+"""`comesh sim`: runs a mesh in virtual time, with faults, and prints the result.
 
 The mesh is that of a deployment document, or one of the paper's shapes with the paper's workload. Everything
 follows from the seed: the same command gives the same run.
@@ -31,11 +31,11 @@ _MAX_DEVICES = 50_000
 _MAX_ROUTINES = 10_000
 _MAX_PER_MINUTE = 10_000.0
 _MAX_REACH_M = 1_000_000.0
-"""Everything: places are at most 100 km from the origin on each axis."""
+"""Maximum reach, of everything: places are at most 100 km from the origin on each axis."""
 _MAX_MS = 86_400_000.0
-"""A day, of a hop or of a clock that is off."""
+"""Maximum time of a hop, or offset of a clock: a day."""
 _QUIET_SHARE = 0.25
-"""The last part of a run that drawn faults leave alone."""
+"""Share of a run at its end that drawn faults leave alone."""
 
 _DocumentFile = Annotated[
     Path | None,
@@ -192,7 +192,7 @@ def sim(
 
 
 class _Breaking(NamedTuple):
-    """What is to go wrong: from a file, so many crashes, drawn."""
+    """The faults of the run: from a file, a number of crashes, drawn."""
 
     file: Path | None
     crashes: int
@@ -258,7 +258,7 @@ def _refuse_with_file(**given: object) -> None:
 
 
 def _read_faults(file: Path, run_ms: float) -> FaultsFile:
-    """The faults of a file; says so where some will not happen."""
+    """Reads the faults of a file; says so where some will not happen."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -278,7 +278,7 @@ def _read_faults(file: Path, run_ms: float) -> FaultsFile:
 
 
 def _located(error: ScheduleError, file: Path | None, written: FaultsFile) -> str:
-    """What is wrong with a schedule, with the file and the line where they are known."""
+    """Says what is wrong with a schedule, with the file and the line where they are known."""
     place = written.place_of(error.fault)
     if place is not None:
         number, line = place
@@ -293,7 +293,8 @@ def _are(nodes: int) -> str:
 
 
 def _crashing(topology: Topology, count: int, run_ms: float, seed: int) -> Schedule:
-    """Spread over the middle half of the run, so that the first minutes settle and the last detect."""
+    """Spreads crashes over the middle half of the run, so that the first minutes settle and the last
+    detect."""
     if count > len(topology.nodes):
         fail(f"--crash {count}: there {_are(len(topology.nodes))}")
     nodes = stream(seed, "crashing nodes").sample(sorted(topology.nodes), count)

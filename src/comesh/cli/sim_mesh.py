@@ -1,4 +1,4 @@
-"""What `comesh sim` runs: the mesh of a document with its program, or a shape with the paper's workload."""
+"""The mesh of `comesh sim`: of a document with its program, or a shape with the paper's workload."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -33,11 +33,11 @@ SMART = 0.4
 DEVICES_PER_ROUTINE = 5
 FIRST_FIRING_MS = 10_000.0
 FIRING_EVERY_MS = 60_000.0
-"""Routines of the workload fire once in each such window, at any time in its first half."""
+"""Window in which each routine of the workload fires once, at any time in its first half."""
 
 
 class Given(NamedTuple):
-    """What the command line says of the mesh; None: it leaves it open."""
+    """The mesh as the command line gives it; None: it leaves this open."""
 
     shape: Shape | None
     devices: int | None
@@ -57,11 +57,11 @@ class Mesh(NamedTuple):
     hop_ms: float
     devices: dict[DeviceId, DeviceSpec]
     program: Program | None
-    """None: membership only."""
+    """The program of the mesh; None: membership only."""
 
     @property
     def strict(self) -> bool:
-        """Whether disks keep only what was flushed."""
+        """Says if disks keep only what was flushed."""
         return self.program is not None and self.program.settings.strict
 
 

@@ -1,4 +1,4 @@
-"""What groups and runs did in a simulation, for people."""
+"""Prints what groups and runs did in a simulation."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from comesh.sim.protocol_watch import (
 )
 
 _MAX_LINES = 20
-"""Of one kind; --json has all."""
+"""Maximum lines of one kind; --json has all."""
 _MAX_VIOLATIONS = 5
 
 
@@ -44,7 +44,8 @@ def show_protocol(report: ProtocolReport, idle: Sequence[str]) -> None:
 
 
 def without_repeats(changes: Sequence[DeviceChange]) -> list[DeviceChange]:
-    """A new leader tells again what it took over: what is down already does not go down again."""
+    """Drops changes that repeat: a new leader reports again what it took over, such as a device that is down
+    already."""
     latest: dict[DeviceId, str] = {}
     told = []
     for change in changes:
@@ -114,7 +115,7 @@ def _show_verdict(report: ProtocolReport) -> None:
 
 
 def show_lines(title: str, lines: list[str], count: int | None = None) -> None:
-    """A title and a few lines, or nothing where there are none."""
+    """Prints a title and a few lines, or nothing where there are none."""
     if not lines:
         return
     out.print(f"{title}: {len(lines) if count is None else count}")

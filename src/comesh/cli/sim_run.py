@@ -1,4 +1,4 @@
-"""One run of `comesh sim`, with everything that watches it."""
+"""A run of `comesh sim`, with everything that watches it."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from comesh.sim.trace import Trace
 from comesh.sim.world_settings import WorldSettings
 
 PLAIN_S = 10.0
-"""Between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 class Outputs(NamedTuple):
@@ -33,7 +33,7 @@ class Outputs(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How to run it, and what to watch."""
+    """The way to run it, and what to watch."""
 
     run_ms: float
     seed: int
@@ -82,7 +82,7 @@ def run(mesh: Mesh, settings: WorldSettings, schedule: Schedule, outputs: Output
 
 
 def _progress(stack: ExitStack, run_ms: float) -> Callable[[float], None]:
-    """Tells how far a run is: as a bar in a terminal, else as a line now and then."""
+    """Shows the progress of a run: as a bar in a terminal, else as a line now and then."""
     if err.is_terminal:
         columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
         bar = stack.enter_context(Progress(*columns, TimeElapsedColumn(), console=err, transient=True))

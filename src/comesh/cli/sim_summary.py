@@ -1,4 +1,4 @@
-"""The summary of a simulation, for people."""
+"""Prints the summary of a simulation."""
 
 from collections.abc import Sequence
 
@@ -78,7 +78,7 @@ def _show_membership(report: Report) -> None:
 
 
 def _show_reach(report: Report) -> None:
-    """Whether groups could act and were served, and when running nodes could not reach each other."""
+    """Prints whether groups could act and were served, and when running nodes could not reach each other."""
     weak = report.without_majority
     if weak is not None:
         lines = [f"{group} had no majority {_when(spans)}" for group, spans in weak.items() if spans]
@@ -99,7 +99,8 @@ def _show_reach(report: Report) -> None:
 
 
 def _idle(report: Report) -> list[str]:
-    """`c1 and deployment could not act for 150 s: too many of their nodes were down or cut off`"""
+    """Says which groups could not act: `c1 and deployment could not act for 150 s: too many of their nodes
+    were down or cut off`."""
     groups_for: dict[int, list[str]] = {}
     for group, spans in (report.without_majority or {}).items():
         ends_s = [report.simulated_s if span.to_s is None else span.to_s for span in spans]
@@ -123,7 +124,7 @@ def _and(groups: Sequence[str]) -> str:
 
 
 def _when(spans: Sequence[Span]) -> str:
-    """`from 30.0 s to 43.0 s, from 50.0 s to the end`"""
+    """Formats spans of time: `from 30.0 s to 43.0 s, from 50.0 s to the end`."""
     shown = [
         f"from {span.from_s:.1f} s to " + ("the end" if span.to_s is None else f"{span.to_s:.1f} s")
         for span in spans[:_MAX_PARTS]

@@ -1,4 +1,4 @@
-"""`comesh status`: how the mesh is, as the node that is asked finds out by asking all others."""
+"""`comesh status`: shows the state of the mesh, as the asked node finds it out from all others."""
 
 from typing import Annotated
 
@@ -81,7 +81,7 @@ def _show(mesh: MeshStatus, found: dict[GroupId, GroupSeen], *, devices: bool, r
 
 
 def _standing(statuses: list[NodeStatus]) -> list[str]:
-    """Orders that stand: what somebody paused or maintains."""
+    """Returns the orders that stand: what somebody paused or maintains."""
     routines = [one for status in statuses for one in status.routines]
     paused = [one.routine for one in routines if one.paused_by is not None]
     by = sorted({one.paused_by for one in routines if one.paused_by is not None})

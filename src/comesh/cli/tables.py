@@ -1,4 +1,4 @@
-"""What the commands that list things share: tables, times, and how fresh all of it is."""
+"""Shared by the commands that list things: tables, times, and how fresh the answers are."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ from comesh.core.values import Value
 from comesh.queries.answers import Freshness
 
 MAX_NAMED: Final = 10
-"""Names in one sentence; of more, how many."""
+"""Maximum names in one sentence; of more, their number follows."""
 
 
 WIDEST: Final = 10_000
-"""Columns that a table may have where it goes into a file or a pipe."""
+"""Maximum columns of a table that goes into a file or a pipe."""
 
 
 class ListTable(Table):
@@ -58,7 +58,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> 
 
 
 def details(rows: Iterable[tuple[str, str]]) -> None:
-    """One entity, a line for each thing that there is to say; what is empty is left out."""
+    """Prints one entity, a line for each of its properties that is not empty."""
     shown = ListTable(show_header=False)
     for what, text in rows:
         if text:
@@ -79,13 +79,13 @@ def readings_text(readings: dict[str, Value] | None) -> str:
 
 
 def names_text(names: Sequence[str]) -> str:
-    """`a, b, c`, or `a, b, c and 20 more`"""
+    """Joins names: `a, b, c`, or `a, b, c and 20 more`."""
     shown = ", ".join(names[:MAX_NAMED])
     return shown if len(names) <= MAX_NAMED else f"{shown} and {len(names) - MAX_NAMED} more"
 
 
 def age_text(one: Freshness) -> Text:
-    """When it was so, for a row of a table."""
+    """Says when the state of a row was so, if it is not fresh."""
     if one.reached:
         return Text("")
     known = "no answer yet" if one.as_of_ms is None else f"last known {clock(one.as_of_ms)}"
@@ -93,7 +93,7 @@ def age_text(one: Freshness) -> Text:
 
 
 def freshness_text(found: Sequence[tuple[str, Freshness]]) -> str:
-    """How fresh a table is, and what was not reached."""
+    """Says how fresh a table is, and which entities were not reached."""
     fresh = [one for _, one in found if one.reached and one.as_of_ms is not None]
     lost = [name for name, one in found if not one.reached]
     told = ""

@@ -1,7 +1,7 @@
-"""What all commands share: where they print, how they fail, and their exit codes.
+"""Shared by all commands: output, failure, and exit codes.
 
-Exit codes: 0 it worked; 1 it ran, and the answer is no (a document with mistakes, a promise broken);
-2 it was called wrongly or could not run (a missing file, an unknown option); 130 stopped by Ctrl-C.
+Exit codes: 0 it worked; 1 it ran, and the answer is no (a document with mistakes, a promise broken); 2 it was
+called wrongly or could not run (a missing file, an unknown option); 130 stopped by Ctrl-C.
 """
 
 import os
@@ -19,7 +19,7 @@ from comesh.deployment.problems import printable
 
 class _Terminal(Console):
     def on_broken_pipe(self) -> None:
-        """Nobody reads on (`| head -1`): told to the entry point, where rich would end with 1."""
+        """Tells the entry point that the reader has gone (`| head -1`), where rich would end with 1."""
         raise BrokenPipeError
 
 
@@ -37,13 +37,13 @@ class Exit(IntEnum):
 
 
 def fail(what: str, code: Exit = Exit.USAGE) -> NoReturn:
-    """End with one plain line on standard error: what happened, where, what to do."""
+    """Ends the command with one plain line on standard error: what happened, where, what to do."""
     err.print(f"comesh: {what}", markup=False)
     raise typer.Exit(int(code))
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ends the command where nobody says yes."""
+    """Asks a question, and ends the command unless the answer is yes."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -53,17 +53,17 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def number(count: int, what: str) -> str:
-    """`1 node`, `2 nodes`"""
+    """Formats a count: `1 node`, `2 nodes`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text of a document, as it is and harmless to the terminal; for tables, panels and live screens."""
+    """Makes a text of a document harmless to the terminal, for tables, panels and live screens."""
     return Text(printable(text), style=style)
 
 
 def drop_output() -> None:
-    """Nobody reads standard output any more: what is still to come goes nowhere, also at the very end."""
+    """Discards all further output, also at the very end, since nobody reads it any more."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -73,6 +73,6 @@ def drop_output() -> None:
 
 
 def print_json(answer: object) -> None:
-    """One JSON document on standard output, for machines."""
+    """Prints one JSON document on standard output, for programs."""
     text = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
     typer.echo(text)

@@ -1,4 +1,4 @@
-"""How long a reproduction will go on.
+"""Estimates how long a reproduction will go on.
 
 Campaigns say about how long their cases take. Of simulations that depends on the machine, so what is left
 goes by how fast they were so far: the more of them there were, the more. Real trials take the time that they
@@ -18,7 +18,7 @@ class TimeLeft:
         self._jobs = jobs
         self._trials = trials
         self._simulated_s = self._real_s = 0.0
-        """Left of each, as campaigns say how long their cases take, so many at once."""
+        """Seconds left of each kind, as campaigns estimate their cases, this many at once."""
         self._measured_s = 0.0
         self._took_s = 0.0
 
@@ -33,7 +33,7 @@ class TimeLeft:
         self.add(campaign, case, -1)
 
     def done(self, campaign: Campaign, case: Parameters, after_s: float) -> float:
-        """One more case, so long after the beginning; how long the others will take."""
+        """Counts one more case, at this time after the beginning. Returns how long the others will take."""
         self.drop(campaign, case)
         if not campaign.real:
             self._measured_s += campaign.about_s(case) / self._jobs

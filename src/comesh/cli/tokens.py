@@ -1,4 +1,4 @@
-"""`comesh keys token|tokens`: who may ask nodes over HTTP, and as what."""
+"""`comesh keys token|tokens`: makes and lists tokens of people who may ask nodes over HTTP."""
 
 import time
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ Directory = Annotated[
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """One token, as `tokens --json` prints it."""
+    """A token, as `tokens --json` prints it."""
 
     name: str
     role: str

@@ -1,4 +1,4 @@
-"""`comesh trace`: what a run did, step by step, collected from all nodes that had a part in it."""
+"""`comesh trace`: shows what a run did, step by step, collected from all nodes that took part."""
 
 import re
 from typing import Annotated, Final
@@ -57,5 +57,5 @@ def trace(
 
 
 def readable(detail: str) -> str:
-    """With times of day in the place of milliseconds since 1970."""
+    """Replaces milliseconds since 1970 by times of day."""
     return _MOMENT.sub(lambda found: f"scheduled for {clock(float(found[1]))}", detail)

@@ -1,4 +1,4 @@
-"""`comesh unlock`: break the lock of a device; the run that holds it is stopped first."""
+"""`comesh unlock`: breaks the lock of a device; the run that holds it is stopped first."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`comesh up`: a whole deployment as processes on this machine, until Ctrl-C.
+"""`comesh up`: runs a whole deployment as processes on this machine, until Ctrl-C.
 
 A node that is killed is started again after a while, as a service manager would do. One that ended by itself
 is not: it has said why. When this process ends, however it does, all of them end.
@@ -33,9 +33,9 @@ from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
 READY_S: Final = 60.0
 LOOK_S: Final = 0.1
 VERSION_S: Final = 1.0
-"""How often it is looked whether the mesh runs by another document."""
+"""Interval at which a newer version of the document is looked for."""
 RESTART_S: Final = 5.0
-"""A node that was killed is started again after so long, so that the mesh is seen to go on without it."""
+"""Time until a killed node is restarted, so that the mesh is seen to go on without it."""
 
 
 HANDOFF: Final = (Role.HANDING_OFF, Role.RETIRED)
@@ -112,7 +112,8 @@ def _tell_api(mesh: LocalMesh) -> None:
 
 
 def with_virtual_devices(deployment: Deployment, text: str) -> tuple[Deployment, str]:
-    """What can run here: virtual devices stand in for those whose driver is not built, which is said."""
+    """Returns what can run here: virtual devices stand in for those whose driver is not built, which is
+    printed."""
     kinds = sorted({one.driver.type for one in deployment.devices.values()} - {"virtual"})
     if not kinds:
         return deployment, text
@@ -129,14 +130,14 @@ def with_virtual_devices(deployment: Deployment, text: str) -> tuple[Deployment,
 
 
 def begin(mesh: LocalMesh) -> None:
-    """Start the devices and all nodes."""
+    """Starts the devices and all nodes."""
     mesh.start_devices()
     for node in mesh.nodes:
         mesh.start(node)
 
 
 def wait_until_ready(mesh: LocalMesh) -> float:
-    """Until every node takes part; how long it took."""
+    """Waits until every node takes part. Returns how long that took."""
     began = time.monotonic()
     waiting = list(mesh.nodes)
     while waiting:
@@ -164,7 +165,7 @@ def is_ready(mesh: LocalMesh, node: str) -> bool:
 
 
 def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
-    """Tell what happens, and start again what was killed; until Ctrl-C, or as long as anything runs."""
+    """Prints what happens, and restarts nodes that were killed; until Ctrl-C, or as long as anything runs."""
     if not quiet:
         Thread(target=_tell, args=(mesh,), daemon=True).start()
     due: dict[str, float] = {}
@@ -197,7 +198,7 @@ def _look_after(mesh: LocalMesh, *, quiet: bool) -> None:
 
 
 def _follow(mesh: LocalMesh) -> None:
-    """Have here what a newer version of the document wants."""
+    """Brings the processes here in line with a newer version of the document."""
     chain = _newer_chain(mesh)
     if chain is None:
         return
@@ -229,7 +230,7 @@ def _newer_chain(mesh: LocalMesh) -> ChainText | None:
 
 
 def _tell(mesh: LocalMesh) -> None:
-    """What happens, from whichever node answers."""
+    """Prints what happens, from any node that answers."""
     while True:
         for node in mesh.nodes:
             try:
@@ -243,5 +244,6 @@ def _tell(mesh: LocalMesh) -> None:
 
 
 def is_told(news: News) -> bool:
-    """A group that moves on is told once, by its new leader: not also by all who leave their seats."""
+    """Says if an event is printed: a change of leader once, by the new leader, not also by all who leave
+    their seats."""
     return news.kind != "leader" or news.what not in HANDOFF

@@ -1,4 +1,4 @@
-"""`comesh validate FILE...`: every mistake of deployment documents in one run, each with its line."""
+"""`comesh validate FILE...`: finds every mistake of deployment documents in one run, each with its line."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""`comesh versions`: the documents that a mesh ran by, who applied them, and how many groups follow."""
+"""`comesh versions`: lists the documents that a mesh ran by, who applied them, and how many groups follow."""
 
 import time
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""`comesh virtual FILE`: virtual devices as a process; `comesh virtual set` and `press`: what a person in the
-room could do to them."""
+"""`comesh virtual FILE`: runs virtual devices as a process; `comesh virtual set` and `press` act as a person
+in the room would."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from comesh.cli.virtual_hands import press, set_readings
 from comesh.cli.virtual_process import be_devices
 
 BE = "run"
-"""The command that is meant where none is named: `comesh virtual FILE`."""
+"""Command that is meant where none is named: `comesh virtual FILE`."""
 
 
 class _FirstIsCommandOrFile(CommandGroup):

@@ -1,4 +1,4 @@
-"""`comesh virtual set` and `comesh virtual press`: somebody opens the door, or presses the button.
+"""`comesh virtual set` and `comesh virtual press`: open the door, or press the button.
 
 A node on this machine does it: to a device that is part of it, or to one of the process that it reaches
 virtual devices in.
@@ -68,7 +68,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
 
 
 def _touch(data: Path | None, order: TouchDevice | PressDevice, did: str, *, json: bool) -> None:
-    """Some node here has it in its hands; which one, each of them knows."""
+    """Acts on a virtual device by a node here that has it; each node knows which one does."""
     home = ""
     try:
         for client in clients_here(data):

@@ -1,9 +1,9 @@
-"""`comesh virtual FILE`: one process that is the virtual devices of a document which are part of no node.
+"""`comesh virtual FILE`: a process with the virtual devices of a document that are part of no node.
 
 It stands for things outside of the mesh, such as bulbs on a radio. So nodes reach it by a plain socket: there
 is no encryption, and whoever reaches the socket can do what a person in the room could. It listens on
-loopback unless told otherwise. It prints `ready HOST:PORT` when it listens, and nodes and
-`DevicesClient` take that address.
+loopback unless told otherwise. It prints `ready HOST:PORT` when it listens, and nodes and `DevicesClient`
+take that address.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from comesh.drivers.virtual.wire import show_address, split_address
 from comesh.runtime.recording import DeviceActed, DevicePressed, Recorder
 
 WHO = "devices"
-"""Its name in recordings."""
+"""Name of the process in recordings."""
 
 
 def be_devices(
@@ -105,7 +105,8 @@ async def _serve(server: DevicesServer, host: str, port: int, *, end_with_stdin:
 
 
 def _watch_stdin(ended: Callable[[], object]) -> None:
-    """In a thread: standard input may be a file, which an event loop cannot wait for."""
+    """Waits for the end of standard input in a thread: it may be a file, which an event loop cannot wait
+    for."""
 
     def watch() -> None:
         try:
@@ -150,5 +151,5 @@ def _line(entry: Acted | Pressed) -> str:
 
 
 def _now_ms() -> float:
-    """By the clock that all processes of this machine share, as recordings want it."""
+    """Returns the time by the clock that all processes of this machine share, as recordings want it."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1_000_000

@@ -1,4 +1,4 @@
-"""`comesh status --wait`: until all is well, and the next node may be restarted."""
+"""`comesh status --wait`: waits until all is well, and the next node may be restarted."""
 
 import time
 from typing import Final
@@ -10,11 +10,12 @@ from comesh.runtime.client import AnyClient
 
 LOOK_S: Final = 0.3
 STEADY: Final = 2
-"""So many looks in a row must find all well: right after a node ended, others may not know."""
+"""Number of checks in a row that must find all well: right after a node ended, others may not know."""
 
 
 def unseated(mesh: MeshStatus) -> list[str]:
-    """Members without a seat, or without the state: as long as there are, their group can lose one less."""
+    """Returns members without a seat, or without the state: as long as there are, their group can lose one
+    less."""
     seats = {(one.node, seen.group, seen.number): seen.role for one in answering(mesh) for seen in one.groups}
     return [
         f"{node}: has no state of {group} yet"
@@ -26,7 +27,7 @@ def unseated(mesh: MeshStatus) -> list[str]:
 
 
 def wait_until_well(client: AnyClient, within_s: float) -> MeshStatus:
-    """As soon as nothing needs attention and every member has its seat, or the time is over."""
+    """Waits until nothing needs attention and every member has its seat, or the time is over."""
     ends = time.monotonic() + within_s
     well = 0
     while True:

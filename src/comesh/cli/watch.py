@@ -1,4 +1,4 @@
-"""`comesh watch`: what happens in the mesh, as it happens."""
+"""`comesh watch`: prints what happens in the mesh, as it happens."""
 
 from typing import Annotated
 

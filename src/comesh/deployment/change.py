@@ -1,4 +1,4 @@
-"""One difference between two documents, as people read it; `changes` finds them."""
+"""A difference between two documents, as people read it; `changes` finds them."""
 
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     what: What
     details: tuple[str, ...] = ()
-    """What was and what is, a line each; of one that is renamed: its new name."""
+    """The old and the new value, a line each; for a renamed entry: its new name."""
 
     def __str__(self) -> str:
         if self.what is What.RENAMED:

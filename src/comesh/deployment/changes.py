@@ -1,4 +1,4 @@
-"""What differs between two documents, and what that means for a mesh that runs: in words, for people.
+"""Compares two documents, and says in words what the difference means for a running mesh.
 
 Places, durations and steps are told as a person writes them. One that went and one that came with all the
 same is told as renamed, but for the mesh these are two: `consequences` says what follows.
@@ -25,7 +25,7 @@ _ABSENT: Final = "nothing"
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What people ordered of a mesh that runs, and who did."""
+    """Orders that people gave to a running mesh."""
 
     paused: Mapping[str, str | None] = {}
     """Routines, with who paused each; None: that is not known. Others are not paused, or all are."""
@@ -34,7 +34,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def changes(before: Deployment, after: Deployment) -> tuple[Change, ...]:
-    """In the order of the document. None: they mean the same."""
+    """Returns the differences, in the order of the document. None: the documents mean the same."""
     return (
         *_named(before, after),
         *_settings(before, after),
@@ -78,7 +78,7 @@ def _entries(kind: str, before: Mapping[Any, BaseModel], after: Mapping[Any, Bas
 
 
 def _told(entry: BaseModel) -> Iterator[tuple[str, str]]:
-    """What was written of a new one: what is as it would be anyway is left out."""
+    """Returns the written keys of a new entry, without those that have their default."""
     for name, field in type(entry).model_fields.items():
         value = getattr(entry, name)
         if value != field.get_default(call_default_factory=True):

@@ -37,7 +37,7 @@ class Draft(msgspec.Struct, kw_only=True):
     """(section, id) of entries that are there but could not be read at all."""
     broken: set[Path] = set()
     broken_within: set[Path] = set()
-    """All that has something broken at or below it."""
+    """Paths that have something broken at or below them."""
 
     def mark_broken(self, path: Path) -> None:
         self.broken.add(path)
@@ -49,7 +49,7 @@ class Draft(msgspec.Struct, kw_only=True):
         return path not in self.broken_within and not any(one in self.broken for one in above)
 
     def names(self, section: str) -> list[str]:
-        """All ids of a section, also of entries that could not be read."""
+        """Returns all ids of a section, also of entries that could not be read."""
         known: dict[str, Any] = getattr(self, section)
         return [*known, *(name for where, name in self.unreadable if where == section)]
 

@@ -1,4 +1,4 @@
-"""How ids are written, which words are taken, and what was meant by one that is written otherwise."""
+"""Rules of ids: how they are written, which words are taken, and what a wrong one meant."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def is_id(name: str) -> bool:
 
 
 def suggested_id(name: str) -> str | None:
-    """What was meant by a name that cannot be an id: `office_fan` by `Office-Fan`."""
+    """Returns the id that a wrong name meant: `office_fan` for `Office-Fan`."""
     if is_id(name):
         return None
     better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:MAX_ID_CHARACTERS]

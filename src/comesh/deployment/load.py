@@ -23,8 +23,8 @@ from comesh.deployment.problems import Complaint, Position, Problem, Severity, p
 from comesh.deployment.tree import MAX_BYTES, TreeNode, UnreadableError, grow
 
 MAX_FOUND_BY_CHECK = 200
-"""Of each severity. Further ones have few causes, and each suggestion costs time; but a check is only left
-early for its errors, so that no number of warnings hides a mistake."""
+"""Maximum problems of each severity per check. Further ones have few causes, and each suggestion costs time;
+but a check is only left early for its errors, so that no number of warnings hides a mistake."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     more: bool = False
     """There may be more problems like some of these: they are too many to look for all."""
     notes: tuple[str, ...] = ()
-    """What is good to know, and nothing to mend."""
+    """Remarks that are good to know, with nothing to mend."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -135,7 +135,7 @@ def _gather(complaints: Iterable[Complaint], found: list[Complaint]) -> bool:
 
 
 def _once(problems: list[Problem]) -> list[Problem]:
-    """One mistake in an anchor is one mistake, wherever it is used; the first place stands for all."""
+    """Yields one mistake per anchor, wherever the anchor is used, at the first place."""
     alike: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         place = (problem.line, problem.column) if problem.line else (problem.path,)
@@ -191,7 +191,7 @@ def _plain(node: TreeNode) -> Any:
 
 
 def _locate(root: TreeNode, complaint: Complaint) -> Position:
-    """Where in the text a complaint points: the value, its key, or the nearest thing above it.
+    """Finds the place in the text that a complaint means: the value, its key, or the nearest thing above it.
 
     The key is meant where the key is wrong, and where the value is nothing or begins on another line.
     """

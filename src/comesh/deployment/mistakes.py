@@ -1,7 +1,7 @@
-"""From what pydantic says about a value to what a person can use.
+"""Translates what pydantic says about a value into what a person can use.
 
-Pydantic finds the mistakes of form; this file gives each its path in the document, plain words, and for
-a misspelled key or word the likely one.
+Pydantic finds the mistakes of form; this file gives each its path in the document, plain words, and for a
+misspelled key or word the likely one.
 """
 
 from enum import EnumType
@@ -30,7 +30,7 @@ _YAML_1_1_WORDS = frozenset({"yes", "no", "on", "off", "y", "n"})
 
 
 def complaints(model: type[BaseModel], data: object, wrong: ValidationError, at: Path) -> list[Complaint]:
-    """One complaint per place; at is where data is in the document."""
+    """Yields one complaint per place; at is the place of data in the document."""
     found: dict[Path, Complaint] = {}
     for error in wrong.errors(include_url=False):
         path = _existing(data, error["loc"])

@@ -29,7 +29,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_STEPS = 200
 
 Option = Any
-"""What a driver makes of it is the driver's business: texts, numbers, lists, mappings, secrets."""
+"""An option of a driver, which alone knows what it means: texts, numbers, lists, mappings, secrets."""
 
 
 class Node(DocumentModel):
@@ -172,7 +172,7 @@ class Step(DocumentModel):
         return value
 
     def lasts_ms(self, command: Command) -> int:
-        """How long it takes, where this is its command."""
+        """Returns how long the step takes, where this is its command."""
         return command.takes_ms if self.takes_ms is None else self.takes_ms
 
 
@@ -227,7 +227,7 @@ class Deployment(DocumentModel):
     routines: dict[RoutineId, Routine] = Field(default={}, description="What happens when, by id.")
 
     def place_of(self, device: DeviceId) -> Place:
-        """Where a device is: its own place, or that of the node that hosts it."""
+        """Returns the place of a device: its own, or that of the node that hosts it."""
         entry = self.devices[device]
         if entry.place is not None:
             return entry.place

@@ -1,4 +1,4 @@
-"""What clauses can name of a moment: the local time as `now`, and `sun.up` where there is a location.
+"""The readings of a moment: the local time as `now`, and `sun.up` where there is a location.
 
 All of it is constant within a minute. So nodes whose clocks differ by less agree nearly always, a clause that
 names the time needs looking at once a minute only, and asking often costs nothing.
@@ -22,7 +22,7 @@ _REMEMBERED_MINUTES = 8
 """Nodes of one simulation share a moment, and their clocks are not equal."""
 _HORIZON = 90.0 + SUN_APPARENT_RADIUS
 _SET_ZENITH = _HORIZON + refraction_at_zenith(_HORIZON)
-"""Where the sun's middle is when its upper rim is seen at the horizon: as sunrise and sunset have it."""
+"""Zenith angle of the sun's middle when its upper rim is at the horizon, as at sunrise and sunset."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

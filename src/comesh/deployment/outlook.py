@@ -1,7 +1,7 @@
-"""What a plan means for the next epochs: who will be where, how busy, and what an outage would stop.
+"""Looks ahead with a plan: who will be where, how busy, and what an outage would stop.
 
-Pure functions of a plan. Epoch 0 is the genesis that the plan pins; each later epoch is selected with the
-one before as its table, as the nodes themselves will do if nobody fails in between.
+Pure functions of a plan. Epoch 0 is the genesis that the plan pins; each later epoch is selected with the one
+before as its table, as the nodes themselves will do if nobody fails in between.
 
 A device has no power domain of its own: only one that a node hosts (`on`) goes dark, with that node.
 """
@@ -18,7 +18,7 @@ from comesh.core.selection import Selector
 from comesh.deployment.model import Deployment
 
 WARNED_EPOCHS = 10
-"""How far ahead validation looks for outages that would stop a cluster."""
+"""Number of epochs in which validation looks for outages that would stop a cluster."""
 
 Members = dict[GroupId, tuple[NodeId, ...]]
 """Each group's members in rank order, in one epoch."""
@@ -28,7 +28,7 @@ Hosts = Mapping[DeviceId, NodeId]
 
 
 class NodeLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one node looks after, averaged over epochs. `deployment` has no devices and is left out."""
+    """The load of one node, averaged over epochs. `deployment` has no devices and is left out."""
 
     node: NodeId
     led_devices: float
@@ -42,7 +42,7 @@ class NodeLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What losing one power domain does to which groups, in which epochs."""
+    """The effect of losing one power domain: on which groups, in which epochs."""
 
     domain: str
     nodes: tuple[NodeId, ...]
@@ -130,7 +130,7 @@ def short_groups(ahead: Sequence[Members], gone: Collection[NodeId]) -> tuple[Sh
 
 
 def short_warnings(short: Sequence[ShortGroup]) -> list[str]:
-    """One sentence per group and number of members left."""
+    """Returns one sentence per group and number of members left."""
     epochs_of: dict[tuple[GroupId, int, int], list[int]] = {}
     for one in short:
         epochs_of.setdefault((one.group, one.left, one.members), []).append(one.epoch)
@@ -142,8 +142,8 @@ def short_warnings(short: Sequence[ShortGroup]) -> list[str]:
 
 
 def domain_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts | None = None) -> tuple[DomainLoss, ...]:
-    """What the loss of each power domain that the plan names would do, by name; with the devices that go
-    dark where it is known which nodes host them."""
+    """Returns the effect of each power domain's loss, by name; with the devices that go dark where it is
+    known which nodes host them."""
     nodes_of: dict[str, list[NodeId]] = {}
     for node in plan.nodes:
         if node.power_domain is not None:
@@ -153,7 +153,8 @@ def domain_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts | None = No
 
 
 def lone_losses(plan: Plan, ahead: Sequence[Members], hosts: Hosts) -> tuple[DomainLoss, ...]:
-    """The same for each node with a domain of its own that hosts devices; the domain is the node's name."""
+    """Returns the effect of losing each node that has a domain of its own and hosts devices; the domain is
+    the node's name."""
     hosting = set(hosts.values())
     lone = [node.id for node in plan.nodes if node.power_domain is None and node.id in hosting]
     return tuple(_with_devices(plan, _loss(node, (node,), ahead), hosts) for node in lone)
@@ -175,7 +176,7 @@ def outages(plan: Plan) -> list[Outage]:
 
 
 def domain_warnings(plan: Plan) -> list[str]:
-    """One sentence per such power domain."""
+    """Returns one sentence per power domain whose loss stops a group."""
     return [f"{outage.what}; {outage.fix}" for outage in outages(plan)]
 
 

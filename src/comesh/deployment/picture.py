@@ -21,7 +21,7 @@ from comesh.deployment.outlook import Members, group_order
 PANEL_PX = (900, 640)
 """The width and the greatest height of the panel of a single floor."""
 SMALL_PANEL_PX = (580, 440)
-"""The same where there are several floors."""
+"""Size of a panel where there are several floors."""
 LEGEND_WIDTH_PX = 250
 FLOOR_GAP_MM = 2_000
 """Heights closer than this are one floor."""
@@ -31,7 +31,7 @@ _GAP_PX = 20
 _HEADER_PX = 58
 _LEGEND_LINE_PX = 20
 _MAX_LINED_CLUSTERS = 12
-"""With more clusters the lines between members would hide the rest."""
+"""Maximum clusters for lines between members, which would hide the rest if there were more."""
 
 COLOURS = (
     "#2f6db3", "#d9822b", "#3a8f4d", "#b8434e", "#7b5ea7", "#8c6239",
@@ -54,7 +54,7 @@ _Box = tuple[float, float, float, float]
 
 
 class _Floor(NamedTuple):
-    """What is on one floor, with its own frame."""
+    """The things on one floor, with the floor's frame."""
 
     bottom_mm: int
     devices: dict[DeviceId, Place]
@@ -62,7 +62,7 @@ class _Floor(NamedTuple):
 
 
 class _Scene(NamedTuple):
-    """What is drawn, and how it is told apart."""
+    """All things to draw, with their colours and letters."""
 
     plan: Plan
     members: Members
@@ -117,7 +117,7 @@ def _escaped(words: str) -> str:
 
 
 def _beside(at: _Point, width: float, height: float, away: float) -> list[_Box]:
-    """Where a name can stand: right, left, above, below, and at the upper and lower corners."""
+    """Yields the places for a name: right, left, above, below, and at the upper and lower corners."""
     right, left = at.x + away, at.x - away - width
     above, below, level = at.y - away - height, at.y + away, at.y - height / 2
     middle, bit = at.x - width / 2, away * 0.3
@@ -165,7 +165,7 @@ def draw(plan: Plan, members: Members | None = None, title: str = "") -> str:
 
 
 class _Frame:
-    """From millimetres to pixels of one panel; y grows upwards on the floor."""
+    """Converts millimetres to pixels of one panel; y grows upwards on the floor."""
 
     def __init__(self, floor: _Floor, corner: _Point, panel: tuple[int, int], per_pixel: float) -> None:
         self.corner, self.panel = corner, panel
@@ -375,7 +375,7 @@ def _scale(floors: Iterable[_Floor], largest: tuple[int, int]) -> tuple[tuple[in
 
 
 def _spread(floor: _Floor, frame: _Frame) -> tuple[dict[DeviceId, _Point], dict[NodeId, _Point]]:
-    """Where each mark goes: nodes stand apart, and devices that share a place stand around it."""
+    """Places each mark: nodes stand apart, and devices that share a place stand around it."""
     nodes: dict[NodeId, _Point] = {}
     for node, place in floor.nodes.items():
         at = frame.at(place)

@@ -1,4 +1,4 @@
-"""From the document to the core: the types that selection works with, and the plan made of them."""
+"""Converts the document to the types that selection works with, and makes the plan of them."""
 
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.plan import (
@@ -74,7 +74,7 @@ def planned_routines(deployment: Deployment) -> list[PlannedRoutine]:
 
 
 def readings_of(deployment: Deployment) -> Readings:
-    """What the clauses of a deployment can name."""
+    """Returns all readings that the clauses of a deployment can name."""
     devices = {str(name): dict(device.readings) for name, device in deployment.devices.items()}
     return vocabulary(devices, sun=deployment.settings.location is not None)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a document: where, what, and the likely fix.
+"""Problems of a document: where, what, and the likely fix.
 
 A problem is a value, never an exception, because all mistakes of a document are told in one go:
 
@@ -13,10 +13,10 @@ from heapq import nlargest
 import msgspec
 
 Path = tuple[str | int, ...]
-"""Where in the document: keys and list indexes from the top."""
+"""A place in the document: keys and list indexes from the top."""
 
 SHOWN_CHARACTERS = 60
-"""Longer texts of the document are shortened when a problem quotes them."""
+"""Maximum characters of a text that a problem quotes; longer ones are shortened."""
 
 
 COMPARED_NAMES = 20
@@ -35,7 +35,7 @@ class Position(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One mistake. line and column are 0 where the whole file is meant."""
+    """A mistake. line and column are 0 where the whole file is meant."""
 
     file: str
     line: int
@@ -104,7 +104,7 @@ def printable(text: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """One printable line of bounded length."""
+    """Returns one printable line of bounded length."""
     line = printable(text)
     return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 3] + "..."
 
@@ -155,7 +155,7 @@ def _alike(wrong: str, names: list[str]) -> list[str]:
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many characters are the same until the first difference."""
+    """Counts the characters that are the same until the first difference."""
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

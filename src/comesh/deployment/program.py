@@ -1,4 +1,4 @@
-"""From the document to what nodes run: clauses compiled, schedules as functions, durations added up.
+"""Compiles a document to what nodes run: clauses, schedules as functions, durations added up.
 
 Rules:
 - the text of a document, its version and the program before give the same program on every node;
@@ -38,8 +38,8 @@ from comesh.deployment.settings import Durability, Location, Settings, Timeouts
 from comesh.deployment.values import ValueType
 
 SELF_FENCED_FLIGHT_MS = 3000.0
-"""How long a command may stay in the air to a device that is virtual or part of a node: such devices refuse
-what comes with an old grant, so this only bounds how long its next holder waits."""
+"""Maximum time in the air of a command to a device that is virtual or part of a node: such devices refuse
+commands with an old grant, so this only bounds how long its next command waits."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -175,7 +175,8 @@ def _routine(
 def step_by_hand(
     deployment: Deployment, device: DeviceId, command: str, argument: Value | None
 ) -> RoutineStep:
-    """A command that a person gives, as the document has it. ValueError: it has none such."""
+    """Returns the step of a command that a person gives. ValueError: the document has none such, or the
+    argument does not fit."""
     known = deployment.devices[device]
     if command not in known.commands:
         hint = did_you_mean(command, known.commands)
@@ -214,7 +215,7 @@ def _step(step: Step, device: Device, command_timeout_ms: int) -> RoutineStep:
 def _expects(
     command: Command, argument: Value | None, readings: Mapping[str, ValueType]
 ) -> dict[str, Value] | None:
-    """What the readings show once it is done, as the device's answers will have it."""
+    """Returns the readings that show that a command is done, as the device's answers will have them."""
     match command.sets:
         case str() as reading if argument is not None:
             shown: dict[str, Value] = {reading: argument}

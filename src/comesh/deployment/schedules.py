@@ -102,7 +102,8 @@ def parse_days(days: tuple[str, ...] | None) -> frozenset[int]:
 
 
 def _right_days(text: str, day: str) -> str:
-    """How to write what is not a day. `mon, wed` and `Monday to Friday` name more than one: none is lost."""
+    """Says how to write what is not a day. `mon, wed` and `Monday to Friday` name more than one: none is
+    lost."""
     words = [meant for word in re.findall(r"[a-z]+", text.lower()) if (meant := _day_meant(word))]
     if len(words) > 1:
         joined = "-".join(words) if "-" in text or " to " in text else f"[{', '.join(words)}]"

@@ -17,7 +17,7 @@ from comesh.deployment.values import DocumentModel, DurationMs, Flag, Number, Te
 
 MAX_F = 20
 MAX_CLUSTER_SIZE = 10_000
-"""As many as planning takes: whoever wants one cluster of everything can have it."""
+"""Maximum size of a cluster, as large as planning takes: one cluster of everything is possible."""
 
 
 class MemberPolicy(StrEnum):

@@ -1,8 +1,8 @@
-"""What is not YAML, as a person would say it: where it began to go wrong, and what to write instead.
+"""Explains what is not YAML as a person would: where it began to go wrong, and what to write instead.
 
 The parser tells where it could not go on, which is often lines below the slip. So the text around it is
-looked at again, for the slips that people make: a quote that is not closed, `cooldown:30s` without its
-space, a cron line or a clause that begins with a sign of YAML.
+looked at again, for the slips that people make: a quote that is not closed, `cooldown:30s` without its space,
+a cron line or a clause that begins with a sign of YAML.
 """
 
 import re
@@ -14,7 +14,7 @@ from ruamel.yaml.error import MarkedYAMLError
 from comesh.deployment.problems import Position, shorten
 
 _NEVER_CLOSED = ("found unexpected end of stream", "expected ',' or")
-"""What the parser says at the end of something that was opened further up, which is where to look."""
+"""Errors of the parser at the end of something that was opened further up, which is where to look."""
 
 GLUED = re.compile(r"\s*(?:- +)?([A-Za-z_][A-Za-z0-9_-]*):(?!//)([^\s:].*)")
 """`cooldown:30s`: a key with its value, but without the space that makes it one."""
@@ -31,7 +31,7 @@ def position_of(mark: Any) -> Position:
 
 
 def explain(wrong: MarkedYAMLError, text: str) -> tuple[str, str, Position | None]:
-    """What is wrong, the likely fix, and where."""
+    """Returns what is wrong, the likely fix, and where."""
     opened = any(sign in str(wrong.problem) for sign in _NEVER_CLOSED)
     mark = (wrong.context_mark if opened else None) or wrong.problem_mark or wrong.context_mark
     position = position_of(mark) if mark is not None else None

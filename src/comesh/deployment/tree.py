@@ -1,9 +1,9 @@
-"""From bytes to a tree whose every node knows its line: YAML 1.2, the safe part of it.
+"""Parses bytes into a tree whose every node knows its line: YAML 1.2, the safe part of it.
 
-Reads the event stream of ruamel.yaml's pure parser and builds the tree itself, because that is where
-every bound can be kept before the damage: depth, number of nodes after aliases are expanded, file size.
-Plain words are resolved by the core schema of YAML 1.2: `true` and `false` are booleans, but `yes`,
-`no`, `on` and `off` are texts, and so is `07:30`. The one tag is `!secret NAME`.
+Reads the event stream of ruamel.yaml's pure parser and builds the tree itself, because that is where every
+bound can be kept before the damage: depth, number of nodes after aliases are expanded, file size. Plain words
+are resolved by the core schema of YAML 1.2: `true` and `false` are booleans, but `yes`, `no`, `on` and `off`
+are texts, and so is `07:30`. The one tag is `!secret NAME`.
 """
 
 import math
@@ -28,7 +28,7 @@ from comesh.deployment.problems import Complaint, Path, Position, complain, quot
 from comesh.deployment.syntax import explain, in_quotes, position_of, sign_first
 
 MAX_BYTES = 1_000_000
-"""Some three thousand devices, and less than ten seconds of parsing."""
+"""Maximum bytes of a document: some three thousand devices, and less than ten seconds of parsing."""
 MAX_DEPTH = 40
 MAX_NODES = 400_000
 """Counted after aliases and merge keys are expanded."""
@@ -52,13 +52,13 @@ Scalar = str | int | float | bool | None | SecretName
 
 
 class TreeNode(msgspec.Struct, kw_only=True):
-    """One node: its value, and where it begins. Mappings also know where their keys are."""
+    """A value, and the place where it begins. Mappings also know where their keys are."""
 
     value: "Scalar | list[TreeNode] | dict[str, TreeNode]"
     position: Position
     keys: dict[str, Position] = {}
     style: str = ""
-    """How a text was written: '' plain, or the quote or block sign."""
+    """The way a text was written: '' plain, or the quote or block sign."""
     lines: int = 1
     height: int = 0
 
@@ -82,7 +82,7 @@ class Grown(msgspec.Struct, kw_only=True):
     root: TreeNode | None
     mistakes: list[tuple[Complaint, Position]]
     replaced: set[Path]
-    """Where a value could not be read and something else stands in its place."""
+    """Paths at which a value could not be read and something else stands in its place."""
 
 
 def grow(data: bytes, size: int) -> Grown:

@@ -12,7 +12,7 @@ from comesh.deployment.problems import WrongError, quote, shorten
 
 DURATION_PATTERN = r"^(\d+(\.\d+)? ?(d|h|min|m|s|ms) ?)+$"
 LENGTH_PATTERN = r"^[+-]?\d+(\.\d+)? ?(km|m|cm|mm)$"
-"""Also given to editors in the JSON Schema."""
+"""Pattern of lengths, also given to editors in the JSON Schema."""
 
 MAX_DURATION_MS = 366 * 86_400_000
 MAX_LENGTH_MM = 100_000_000

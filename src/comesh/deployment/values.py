@@ -99,7 +99,7 @@ class Kind(StrEnum):
 
 
 class ValueType(DocumentModel):
-    """What a reading can be, or what a command takes."""
+    """The type of a reading, or of a command's argument."""
 
     type: Literal["bool", "int", "float", "text"] | None = Field(
         default=None, description="bool, int, float or text. Leave out where values lists the possible words."

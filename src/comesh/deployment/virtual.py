@@ -6,7 +6,7 @@ from ruamel.yaml import YAML
 
 
 def all_virtual(text: str) -> str:
-    """The same document, every device with the virtual driver. It must be a valid one."""
+    """Returns the same document with the virtual driver for every device. It must be a valid one."""
     yaml = YAML(typ="rt")
     yaml.preserve_quotes = True
     document = yaml.load(text)

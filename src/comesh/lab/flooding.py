@@ -42,7 +42,7 @@ _RECORD: Final = b"\x17\xfe\xfd\x00\x01" + bytes(6)
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """What a flood was."""
+    """The result of a flood."""
 
     seconds: float = 0.0
     garbage: int = 0
@@ -50,7 +50,7 @@ class Sent(msgspec.Struct, kw_only=True):
     hellos: int = 0
     """Knocks that were answered, and went on."""
     refused: int = 0
-    """What the system did not take."""
+    """Number of packets that the system did not take."""
 
 
 class Flood:
@@ -67,7 +67,8 @@ class Flood:
         self.sent = Sent()
 
     def run(self, garbage: int, hellos: int, seconds: float) -> Sent:
-        """So many of each in a second. What was not sent in time is not made up for."""
+        """Sends this many packets of each kind in a second. Packets that could not be sent in time are not
+        made up for."""
         began = before = time.monotonic()
         owed_garbage = owed_hellos = 0.0
         while (now := time.monotonic()) - began < seconds and not _is_closed():

@@ -42,11 +42,13 @@ from comesh.sim.checks.disks import Disks
 from comesh.sim.checks.elections import Elections
 
 INSTANT_MS: Final = 1000.0
-"""How long after a commit the traces of the same step may come: steps of several processes overlap."""
+"""Maximum time after a commit at which the traces of the same step come: steps of several processes
+overlap."""
 STEP_MS: Final = 20.0
-"""What a process had committed so shortly before its last line it may have died without tracing."""
+"""Time before its last line in which a process may have committed something without tracing it, because it
+died."""
 LOOK_US: Final = 1_000_000
-"""How often progress is looked at within the quiet phase."""
+"""Interval at which progress is checked within the quiet phase."""
 
 
 class JudgeError(Exception):
@@ -77,17 +79,17 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     lives: int
     """Processes of nodes that began."""
     events: int
-    """That devices had."""
+    """Number of events that devices had."""
     untold_ends: int
-    """Of runs, whose trace died with the process."""
+    """Number of ended runs whose trace died with the process."""
     unsure: tuple[str, ...]
     """Disks of which not all was recorded: they were taken for ones that may have anything."""
     quiet_s: float = 0.0
-    """How long nothing was broken; 0: promise 5 was not judged."""
+    """Seconds in which nothing was broken; 0: promise 5 was not judged."""
 
     @property
     def kept(self) -> bool:
-        """All promises were, and something happened at all."""
+        """Says if all promises were kept, and something happened at all."""
         return not self.violations and self.commits > 0
 
     def __str__(self) -> str:
@@ -249,7 +251,8 @@ class Judging:
         self.checks.runs.excuse_missing(machine.told_ms - STEP_MS, led)
 
     def _since_first(self, acted: Acted) -> Acted:
-        """To the microsecond, as commits are: what was sent right after one was not sent before it."""
+        """Returns the time to the microsecond, as of commits: anything sent right after one was not sent
+        before it."""
         command = acted.command
         return msgspec.structs.replace(
             acted,

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from comesh.runtime.recording import Began, DeviceActed, Line, RecordingError, What, read
 
 ENDING: Final = ".rec"
-"""Of the names of recordings."""
+"""Ending of the names of recordings."""
 MAX_LATE_US: Final = 1_000_000
-"""How long after an act its line may come."""
+"""Maximum time after an act at which its line comes."""
 
 
 class LifeEnded(NamedTuple):
@@ -43,7 +43,7 @@ def recordings(directory: Path) -> list[Path]:
 
 
 def merged(paths: list[Path]) -> Iterator[Moment]:
-    """All lines of all files, in order of time."""
+    """Yields all lines of all files, in order of time."""
     return heapq.merge(*(_in_place(path) for path in paths), key=_order)
 
 
@@ -52,7 +52,8 @@ def _order(moment: Moment) -> tuple[int, str, int]:
 
 
 def _in_place(path: Path) -> Iterator[Moment]:
-    """One file in order of time: acts are recorded a little after they happened, so lines wait for those."""
+    """Yields the lines of one file in order of time: acts are recorded a little after they happened, so lines
+    wait for those."""
     waiting: list[tuple[tuple[int, str, int], Moment]] = []
     for moment in _moments(path):
         heapq.heappush(waiting, (_order(moment), moment))

@@ -42,14 +42,14 @@ from comesh.runtime.options import Address
 from comesh.runtime.recording import Disturbed, Recorder
 
 LOOK_S: Final = 0.05
-"""How often a condition is looked at."""
+"""Interval at which a condition is checked."""
 STATUS_S: Final = 2.0
 """A node that does not say how it is within this is taken for one that does not answer."""
 LAB: Final = "lab"
 """The recording of what was done to the mesh."""
 NODE_PORT: Final = 7440
 DEVICES_PORT: Final = 7441
-"""In namespaces, where every port is free."""
+"""Port of the devices in namespaces, where every port is free."""
 
 Links = ProxyThread | Namespaces | None
 
@@ -66,11 +66,11 @@ class Mesh(LocalMesh):
         self.links = links
         self._boots: dict[str, int] = {}
         self._books: dict[str, dict[NodeId, Address]] = {}
-        """Where each node reaches the others, if not directly."""
+        """Addresses at which each node reaches the others, if not directly."""
         self._recorder: Recorder | None = None
         self._paused: set[str] = set()
         self.started_with: dict[str, dict[str, Any]] = {}
-        """With which each node is started, besides the usual ones."""
+        """Options with which each node is started, besides the usual ones."""
 
     def __enter__(self) -> "Mesh":
         self.recordings.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,8 @@ class Mesh(LocalMesh):
     # -- disks -------------------------------------------------------------------------------------------
 
     def power_loss(self, *nodes: str) -> int:
-        """All of them at once, and on again; how many bytes of their journals are lost."""
+        """Cuts the power of these nodes at once, and restores it. Returns how many bytes of their journals
+        are lost."""
         lost_bytes = self.lose_power(*nodes)
         for node in nodes:
             self.start(node)
@@ -200,7 +201,7 @@ class Mesh(LocalMesh):
         self._note("torn", [node], kept_bytes={node: _length(self.data_of(node))})
 
     def flip_bit(self, node: str, from_end: int) -> None:
-        """In the journal of a node that does not run, so many bytes before its end."""
+        """Flips a bit in the journal of a node that does not run, this many bytes before its end."""
         self._must_not_run(node)
         path = self.data_of(node) / JOURNAL
         data = bytearray(path.read_bytes())
@@ -259,13 +260,13 @@ class Mesh(LocalMesh):
             return None
 
     def statuses(self) -> dict[str, NodeStatus]:
-        """Of the nodes that run and answer; one that stands still is not asked."""
+        """Returns the status of each node that runs and answers; one that stands still is not asked."""
         running = [node for node in self.nodes if self.runs(node) and node not in self._paused]
         asked = {node: self.status(node) for node in running}
         return {node: status for node, status in asked.items() if status is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:
-        """Who says that it serves which group."""
+        """Returns which nodes claim to serve each group."""
         return {
             group.group: status.node
             for status in self.statuses().values()
@@ -312,7 +313,7 @@ class Mesh(LocalMesh):
         return {one.group for one in served if one.version >= version} == groups
 
     def wait_for(self, condition: Callable[[], bool], what: str, *, bound_s: float) -> float:
-        """Until it is so; how long that took, in seconds. MeshError: it never was."""
+        """Waits until a condition holds. Returns how many seconds that took. MeshError: it never held."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() - began > bound_s:
@@ -344,12 +345,12 @@ class Mesh(LocalMesh):
 
 
 def now_us() -> int:
-    """By the clock of recordings."""
+    """Returns the time by the clock of recordings."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
 def _length(directory: Path) -> int:
-    """Of a journal, as its process counted."""
+    """Returns the length of a journal, as its process counted."""
     reading = read_journal((directory / JOURNAL).read_bytes())
     return 0 if reading.header is None else reading.header.base + reading.body_bytes
 

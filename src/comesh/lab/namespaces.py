@@ -36,12 +36,12 @@ PROGRAMS: Final = {"ip": "iproute2", "babeld": "babeld", "nft": "nftables"}
 """And the Debian packages that have them."""
 DEVICES: Final = "devices"
 DEVICES_HOST: Final = "10.98.0.1"
-"""Where a process in the namespace DEVICES is reached by every node."""
+"""Address at which every node reaches a process in the namespace DEVICES."""
 HELLO_S: Final = 0.3
 COMMAND_S: Final = 30.0
 """A command that takes longer has failed."""
 END_S: Final = 5.0
-"""How long a process may take to end before it is killed."""
+"""Time that a process has to end before it is killed."""
 LOOK_S: Final = 0.1
 MAX_NODES: Final = 250
 LOSS_PARTS: Final = 10_000
@@ -49,11 +49,11 @@ LOSS_PARTS: Final = 10_000
 
 
 _meshes = itertools.count()
-"""Of this process: each has names of its own."""
+"""Numbers of this process's meshes: each has names of its own."""
 
 
 class NamespacesError(Exception):
-    """What was asked cannot be; str() says what is wrong and what to do."""
+    """Raised when something cannot be done; str() says what is wrong and what to do."""
 
 
 def what_is_missing() -> str:
@@ -85,7 +85,7 @@ class Namespaces:
         self._prefix = f"{PREFIX}{os.getpid()}-{next(_meshes)}-"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._loss: dict[Link, float] = {}
-        """By who sends and who receives."""
+        """Share of loss, by sender and receiver."""
         self._directory: Path | None = None
 
     def __enter__(self) -> "Namespaces":
@@ -209,11 +209,11 @@ class Namespaces:
         return process
 
     def inside(self, name: str) -> list[str]:
-        """What to put before a command so that it runs in that namespace."""
+        """Returns the words before a command that make it run in that namespace."""
         return ["ip", "netns", "exec", self.namespace(name)]
 
     def reachable(self, name: str) -> set[str]:
-        """To whom a node has routes, by both families, over whatever hops."""
+        """Returns the nodes that a node has routes to, by both families, over whatever hops."""
         heard: list[set[str]] = []
         for family in ("-4", "-6"):
             told = _run(["ip", "-n", self.namespace(name), family, "-j", "route", "show"])
@@ -226,7 +226,7 @@ class Namespaces:
         }
 
     def wait_for_routes(self, *, bound_s: float, among: Collection[str] = ()) -> float:
-        """Until all (of these) nodes have routes to each other; how long that took, in seconds."""
+        """Waits until all (or these) nodes have routes to each other. Returns how many seconds that took."""
         wanted = set(among or self.nodes)
         began = time.monotonic()
         while True:
@@ -242,7 +242,7 @@ class Namespaces:
     # -- breaking ----------------------------------------------------------------------------------------
 
     def set_loss(self, sender: str, receiver: str, loss: float, *, both: bool = False) -> None:
-        """Of what gets from one to its neighbour; 1 cuts one direction."""
+        """Sets the loss from one node to its neighbour; 1 cuts one direction."""
         self._link(sender, receiver)
         if not 0.0 <= loss <= 1.0:
             raise NamespacesError(f"loss is {loss}: it must be from 0 to 1")
@@ -265,7 +265,7 @@ class Namespaces:
         return 0
 
     def _drop_at(self, receiver: str) -> None:
-        """All rules of one node, at once."""
+        """Sets all rules of one node at once."""
         rules = "".join(
             f'iifname "{self._port(sender)}" numgen random mod {LOSS_PARTS} < {round(loss * LOSS_PARTS)} '
             f'counter drop comment "{sender}"\n'
@@ -335,7 +335,7 @@ def _remove(namespace: str) -> None:
 
 
 def end_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """In good order, and after END_S without it."""
+    """Ends processes in good order, and kills what is left after END_S."""
     for process in processes:
         if process.poll() is None:
             process.terminate()

@@ -40,8 +40,8 @@ MAX_DATAGRAM: Final = 65_535
 FIRST_PORT: Final = 20_000
 LAST_PORT: Final = 32_000
 OWN_PORTS: Final = 500
-"""Of these a process draws from so many, by its number: two that look at the same time, and begin to listen a
-second later, hardly take each other's."""
+"""Ports that one process draws from, by its number: two processes that look at the same time, and begin to
+listen a second later, hardly take each other's."""
 MAX_TRIES: Final = 1000
 
 Address = tuple[str, int]
@@ -49,11 +49,11 @@ Pair = tuple[str, str]
 
 
 class ProxyError(Exception):
-    """What was asked cannot be; str() says why."""
+    """Raised when something cannot be done; str() says why."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one direction does to datagrams. Those with jitter may overtake each other."""
+    """The faults of one direction of a link. Datagrams with jitter may overtake each other."""
 
     loss: float = 0.0
     delay_ms: float = 0.0
@@ -61,7 +61,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Up to so much more, drawn."""
     duplicate: float = 0.0
     reorder: float = 0.0
-    """How often one is held back for hold_ms, so that later ones pass it."""
+    """Share of datagrams that are held back for hold_ms, so that later ones pass them."""
     hold_ms: float = 10.0
 
     def __post_init__(self) -> None:
@@ -77,7 +77,8 @@ PERFECT: Final = Link()
 
 
 class Count(msgspec.Struct):
-    """Of one ordered pair. What was sent is counted as it came, before anything happens to it."""
+    """Counts of one ordered pair. Sent datagrams are counted as they came, before anything happens to
+    them."""
 
     datagrams: int = 0
     bytes: int = 0
@@ -88,7 +89,7 @@ class Count(msgspec.Struct):
     overflowed: int = 0
     """There was no room: too many under way, or in the system."""
     strange: int = 0
-    """From an address that is not the node's: dropped."""
+    """Datagrams from an address that is not the node's: dropped."""
     delivered: int = 0
 
 
@@ -174,7 +175,7 @@ class Proxy:
     # -- what is broken ----------------------------------------------------------------------------------
 
     def set_link(self, sender: str, receiver: str, link: Link, *, both: bool = False) -> None:
-        """From now on; both: also the way back."""
+        """Sets the faults of a link from now on; both: also of the way back."""
         self._links[self._pair(sender, receiver)] = link
         if both:
             self._links[receiver, sender] = link
@@ -207,7 +208,7 @@ class Proxy:
         self._cuts |= {pair for pair in self._sockets if pair[1] == node}
 
     def silence(self, node: str) -> None:
-        """Nobody hears it, and it hears everybody. Adds to what was cut before."""
+        """Makes a node unheard, although it hears everybody. Adds to what was cut before."""
         self._known(node)
         self._cuts |= {pair for pair in self._sockets if pair[0] == node}
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from comesh.lab.proxy import Address, Proxy
 
 ANSWER_S: Final = 10.0
-"""How long opening and closing may take."""
+"""Maximum time that opening and closing take."""
 _T = TypeVar("_T")
 
 

@@ -14,10 +14,10 @@ from comesh.runtime.recording import Began
 
 
 class RecordedDisk:
-    """What checkers look at of a disk (`checks.disks.DiskSeen`)."""
+    """The disk of a recorded node, as checkers look at it (`checks.disks.DiskSeen`)."""
 
     def __init__(self, store: int = 0, *, initialised: bool = True) -> None:
-        """Of a machine that has not started yet, all is as when the deployment was initialised."""
+        """Starts as the deployment was initialised, for a machine that has not started yet."""
         self.store = store
         self.initialised = initialised
         self.unsure = False
@@ -65,7 +65,7 @@ class RecordedDisk:
             self._fold(self._now, PowerLost())
 
     def cut(self, kept_byte: int) -> None:
-        """What was written after that is gone."""
+        """Drops what was written after that."""
         if not self._tail or self._tail[-1][0] <= kept_byte:
             return
         while self._tail and self._tail[-1][0] > kept_byte:
@@ -115,7 +115,7 @@ class RecordedMachine:
 
 
 class RecordedMachines(dict[str, RecordedMachine]):
-    """By name. One that nobody recorded never ran."""
+    """Recorded machines by name. One that nobody recorded never ran."""
 
     def __missing__(self, name: str) -> RecordedMachine:
         machine = self[name] = RecordedMachine(name, NodeId(name))

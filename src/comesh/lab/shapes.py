@@ -61,7 +61,7 @@ def _squared(one: Place, other: Place) -> float:
 
 
 def is_connected(names: Collection[str], links: Collection[Link]) -> bool:
-    """Whether everybody reaches everybody, over whomever."""
+    """Says if every node reaches every other, over whatever hops."""
     left = set(names)
     reached = {left.pop()} if left else set()
     while reached:

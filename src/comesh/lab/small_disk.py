@@ -34,7 +34,7 @@ def small_disk(directory: Path) -> Iterator[None]:
 
 
 def fill(directory: Path) -> int:
-    """Until not one byte more fits; how many bytes that took."""
+    """Fills a disk until not one byte more fits. Returns how many bytes that took."""
     file = os.open(directory / FILLER, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     written = 0
     try:

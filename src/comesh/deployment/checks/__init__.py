@@ -1,7 +1,7 @@
-"""Whether the parts of a document fit together. Each check reads a draft and tells what does not.
+"""Checks that the parts of a document fit together. Each check reads a draft and yields what does not fit.
 
-A new check is a function from Draft to complaints, added to CHECKS. Checks that need a plan stand in
-plan.py and run last, because a plan can only be made of a document without errors.
+A new check is a function from Draft to complaints, added to CHECKS. Checks that need a plan stand in plan.py
+and run last, because a plan can only be made of a document without errors.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,4 +27,4 @@ CHECKS: tuple[Check, ...] = (
     triggers.clauses_fit,
     triggers.schedules_fire,
 )
-"""In the order in which they run; problems are sorted by line afterwards."""
+"""All checks, in the order in which they run; problems are sorted by line afterwards."""

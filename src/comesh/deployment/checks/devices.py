@@ -15,7 +15,7 @@ from comesh.deployment.values import Kind
 FAR_MM = 20_000_000
 """20 km from the middle of everything else is more likely a wrong unit than a mesh."""
 FAR_TIMES = 20
-"""So is a place this many times as far away as half of the others, if there are only a few of such."""
+"""Factor of far: a place this many times as far away as half of the others, if few places are."""
 NEAR_MM = 500_000
 """But not within this distance of the middle."""
 KM = 1_000_000

@@ -40,7 +40,7 @@ def _check(name: str, path: Path) -> Iterator[Complaint]:
 
 
 def not_shared(draft: Draft) -> Iterator[Complaint]:
-    """One id names one thing, in clauses, on the command line and in logs."""
+    """Checks that one id names one thing, in clauses, on the command line and in logs."""
     seen: dict[str, str] = {}
     for section in _KINDS:
         for name in draft.names(section):

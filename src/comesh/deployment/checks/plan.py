@@ -1,4 +1,4 @@
-"""What only a plan shows: that there is one, and which outages would stop what it says."""
+"""Checks that need a plan: that there is one, and which outages would stop a group."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from comesh.deployment.problems import Complaint, complain, warn
 
 
 def outages(deployment: Deployment) -> Iterator[Complaint]:
-    """One warning per power domain whose loss would stop a group, at its first node."""
+    """Yields one warning per power domain whose loss would stop a group, at its first node."""
     try:
         plan = plan_of(deployment)
         found = list(outlook.outages(plan))

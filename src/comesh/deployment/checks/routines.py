@@ -49,7 +49,7 @@ def steps_fit(draft: Draft) -> Iterator[Complaint]:
 
 
 def _together_fits(routine: Routine, path: Path) -> Iterator[Complaint]:
-    """One device does one thing at a time."""
+    """Checks that no device is to do two things at a time."""
     busy: set[str] = set()
     for index, step in enumerate(routine.do):
         if not step.together:

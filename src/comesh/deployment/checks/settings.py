@@ -51,7 +51,7 @@ def enough_nodes(draft: Draft) -> Iterator[Complaint]:
 
 
 def survive_one(nodes: int) -> str:
-    """What to do in place of f: 0."""
+    """Says what to write in place of f: 0."""
     return "set f: 1" if nodes >= 3 else "have 3 nodes, and set f: 1"
 
 

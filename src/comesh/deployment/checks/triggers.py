@@ -35,7 +35,7 @@ class _AnyReading(dict[str, ValueType | None]):
 
 
 def readings_of(draft: Draft) -> Readings:
-    """What the clauses of a draft can name."""
+    """Returns all readings that the clauses of a draft can name."""
     devices: dict[str, dict[str, ValueType | None]] = {}
     for name, device in draft.devices.items():
         devices[name] = dict(device.readings)
@@ -97,7 +97,7 @@ def _event_fits(draft: Draft, source: str, readings: Readings, path: Path) -> It
 
 
 def _doubtful(source: str, readings: Readings, path: Path) -> Iterator[Complaint]:
-    """What is true or false whatever happens."""
+    """Yields warnings about clauses that are true or false whatever happens."""
     for doubt in doubts(parse(source), readings):
         yield Complaint(
             path=path, what=doubt.what, fix=doubt.fix, offset=doubt.offset, severity=Severity.WARNING
@@ -120,7 +120,7 @@ def _one_event_device(draft: Draft, clause: Clause, path: Path) -> Iterator[Comp
 
 
 def _has_location(draft: Draft) -> bool:
-    """Also a wrong one: that it is wrong was reported once, where it is."""
+    """Says if there is a location, even a wrong one, which was reported once, where it is."""
     return draft.settings.location is not None or "location" in draft.own_settings
 
 

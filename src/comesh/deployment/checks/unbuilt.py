@@ -1,4 +1,4 @@
-"""What a document may say and nothing carries out yet: who relies on it should know before a run fails."""
+"""Warns about what a document may say and nothing carries out yet, before a run fails."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,8 @@ UNDO = "undo is not carried out yet: a failed run leaves devices as they are"
 
 
 def undo_notes(deployment: Deployment, data: bytes, file: str) -> Iterator[str]:
-    """One for each routine with undo, with its line; data is the document that the deployment was read from.
+    """Returns one note for each routine with undo, with its line; data is the document that the deployment
+    was read from.
 
     Notes, not warnings: the document is right, and nothing in it needs to be mended.
     """
@@ -23,7 +24,7 @@ def undo_notes(deployment: Deployment, data: bytes, file: str) -> Iterator[str]:
 
 
 def _line_of(root: TreeNode | None, path: tuple[str, ...]) -> int:
-    """Of the last key of the path that is there."""
+    """Returns the line of the last key of the path that is there."""
     line, node = 1, root
     for key in path:
         if node is None or not isinstance(node.value, dict) or key not in node.value:

@@ -351,7 +351,7 @@ class _Compiler:
 
 
 def _like_with_like(one: _Part, literal: _Part) -> str:
-    """What to write in place of a literal of the wrong kind."""
+    """Says what to write in place of a literal of the wrong kind."""
     number, word = literal.number, (literal.literal or "").strip()
     if one.family is Family.NUMBER and _NUMBER.fullmatch(word):
         return f"remove the quotes: write {word}"
@@ -365,7 +365,7 @@ def _like_with_like(one: _Part, literal: _Part) -> str:
 
 
 def _made(kind: Kind | None, compute: Compute, *parts: _Part) -> _Part:
-    """What is computed from parts of the right kinds."""
+    """Makes a part that computes from parts of the right kinds."""
     runs = tuple(part.run for part in parts)
     if all(part.constant for part in parts):
         return _constant(kind, lifted(compute, runs)({}))

@@ -1,4 +1,4 @@
-"""What the operators and functions of clauses take, give and compute: a row for each.
+"""The operators and functions of clauses: what each takes, gives and computes, in one row.
 
 A row computes known values only, and never raises: None says that the result is unknown. Whole numbers have
 64 bits; floats are those of IEEE 754. `lifted` makes a row work on values that may be unknown.
@@ -48,7 +48,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """None: a number of the kind that it is given."""
     compute: Compute
     floats: Compute | None = None
-    """What computes floats, where that differs."""
+    """The function that computes floats, where that differs."""
     whole_only: bool = False
 
 
@@ -69,7 +69,7 @@ def _quotient(one: int, other: int) -> int | None:
 
 
 def _remainder(one: int, other: int) -> int | None:
-    """What the quotient leaves: of the sign of `one`."""
+    """Returns the remainder of the quotient, with the sign of `one`."""
     quotient = _quotient(one, other)
     return None if quotient is None else one - quotient * other
 
@@ -92,7 +92,7 @@ def _absolute(number: int) -> int:
 
 
 def _less(one: Any, other: Any) -> bool | None:
-    """What is not a number (0.0 / 0.0) is neither less nor not less."""
+    """Compares two numbers. A result that is not a number (0.0 / 0.0) is neither less nor not less."""
     return True if one < other else False if one >= other else None
 
 
@@ -235,7 +235,7 @@ def one_of(item: Evaluate, listed: tuple[Evaluate, ...]) -> Evaluate:
 
 
 def one_of_constants(item: Evaluate, listed: frozenset[Value]) -> Evaluate:
-    """The same for a list that never changes."""
+    """Tests membership in a list that never changes."""
 
     def run(values: Values) -> bool | None:
         return None if (wanted := item(values)) is None else wanted in listed

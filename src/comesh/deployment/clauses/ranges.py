@@ -91,7 +91,7 @@ class _Fact(msgspec.Struct, frozen=True):
 
 
 def doubts(tree: Expression, readings: Readings) -> list[Doubt]:
-    """What in a checked clause is never or always true."""
+    """Yields the parts of a checked clause that are never or always true."""
     return list(_doubts(tree, readings))
 
 
@@ -182,7 +182,7 @@ def _constants(trees: tuple[Expression, ...]) -> list[str | float | bool] | None
 
 
 def _all_values(name: ReadingName, type_: ValueType | None) -> _Left | None:
-    """What a reading can be; None: anything."""
+    """Returns all values that a reading can have; None: any."""
     if name == CLOCK:
         return _Span(0, _LAST_MINUTE, True)
     match type_.kind if type_ is not None else None:

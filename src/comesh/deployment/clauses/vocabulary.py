@@ -1,4 +1,4 @@
-"""What clauses can name: the readings of all devices, whether each is up, the time, the sun."""
+"""The names that clauses can use: the readings of all devices, whether each is up, the time, the sun."""
 
 import re
 from collections.abc import Mapping

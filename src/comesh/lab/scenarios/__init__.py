@@ -1,4 +1,4 @@
-"""What is proved on real processes: each scenario a function whose docstring says what it proves.
+"""Scenarios on real processes: each is a function whose docstring says what it proves.
 
     outcome = run(SCENARIOS["leaders-die"], Path("out"), seed=1, long=True, say=print)
     outcome.held, outcome.failed
@@ -50,7 +50,7 @@ _FAILURES: Final = (
     OSError,
     subprocess.SubprocessError,
 )
-"""How a scenario fails; anything else is a mistake in it."""
+"""Exceptions by which a scenario fails; anything else is a mistake in it."""
 
 
 def _nothing() -> str:
@@ -98,10 +98,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     skipped: str = ""
     """Why it was not played; empty: it was."""
     failed: str = ""
-    """What did not come or was not so; empty: all did and was."""
+    """What did not come or did not hold; empty: everything did."""
     seconds: float = 0.0
     promises: dict[str, int] = {}
-    """How often each that was judged was broken."""
+    """Number of times that each judged promise was broken."""
     verdicts: tuple[Verdict, ...] = ()
     figures: dict[str, float] = {}
 

@@ -21,7 +21,7 @@ TAIL_S: Final = 10.0
 FLUSH_TAKES_MS: Final = 500.0
 """At most, on a disk that others use too."""
 COLD_S: Final = 90.0
-"""For groups that lost something: they wait for 30 s in case anybody comes back who has it."""
+"""Time for groups that lost something: they wait for 30 s in case anybody comes back who has it."""
 
 
 def all_go_dark_strict(stage: Stage) -> None:
@@ -88,7 +88,7 @@ def _lost_little(play: Play, stage: Stage, commits: dict[GroupId, list[int]], da
 
 
 def _wait_for_tail(play: Play) -> None:
-    """Until somebody has written what is not flushed yet: that is so for a moment only."""
+    """Waits until some node has written what is not flushed yet: that is so for a moment only."""
     directories = [play.mesh.data_of(node) for node in play.mesh.nodes]
     until = time.monotonic() + TAIL_S
     while time.monotonic() < until:

@@ -18,7 +18,7 @@ QUICK: Final = (
 MAX_TRIES: Final = 5
 """A stage may be over before it was seen: then it is tried again."""
 GUARD_US: Final = 3_000_000
-"""How long the door must be open for guard to fire."""
+"""Time that the door must be open for guard to fire."""
 
 
 def leaders_die(stage: Stage) -> None:
@@ -104,7 +104,7 @@ def _bring_to(play: Play, when: str, of_routine: str, of_device: str) -> list[st
 
 
 def _wait_for(play: Play, run: str, when: str, done: int = 0) -> bool:
-    """Until the run is in this stage and did so many commands; False: it has ended."""
+    """Waits until the run is in this stage and did so many commands; False: it has ended."""
     reached = False
 
     def is_there() -> bool:

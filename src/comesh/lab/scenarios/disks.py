@@ -13,9 +13,9 @@ FLUSH_MS: Final = 2000.0
 """Rarely, so that under `batched` the end that is torn off was not flushed."""
 FLIPPED_FROM_END: Final = 40
 LEADS_S: Final = 150.0
-"""Until everybody led once: several epochs."""
+"""Time until every node led once: several epochs."""
 SPARE_FIRINGS: Final = 3
-"""For what was missed while nobody led."""
+"""Firings that may be missed while nobody led."""
 
 
 def a_disk_is_full(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from comesh.lab.scenarios.play import Play, Stage
 
 QUICK_S: Final = 3.0
 LONG_S: Final = 20.0
-"""So long that all who can take the leader for dead, do."""
+"""Time that is long enough for all nodes that can take the leader for dead to do so."""
 
 
 def heard_one_way(stage: Stage) -> None:

@@ -25,7 +25,7 @@ def the_papers_grid(stage: Stage) -> None:
 
 
 def the_papers_line(stage: Stage) -> None:
-    """The same on the paper's line, where messages take up to ten hops."""
+    """Runs the paper's workload on the paper's line, where messages take up to ten hops."""
     _live(stage, Shape.LINE)
 
 

@@ -12,7 +12,7 @@ from comesh.lab.scenarios.play import Play, Stage
 
 QUICK_S: Final = 3.0
 LONG_S: Final = 20.0
-"""So long that nodes of other sides are taken for dead, and replaced."""
+"""Time that is long enough for nodes of other sides to be taken for dead, and replaced."""
 
 Sides = tuple[frozenset[str], ...]
 Pair = tuple[str, str]
@@ -75,7 +75,7 @@ def _sent_bytes(play: Play) -> dict[Pair, int]:
 
 
 def _tell_futile(play: Play, sides: Sides, before: dict[Pair, int], passed_s: float) -> None:
-    """What the busiest node sent to one that it cannot reach."""
+    """Notes what the busiest node sent to one that it cannot reach."""
     side_of = {node: number for number, side in enumerate(sides) for node in side}
     after = _sent_bytes(play)
     most, pair = max(
@@ -86,7 +86,7 @@ def _tell_futile(play: Play, sides: Sides, before: dict[Pair, int], passed_s: fl
 
 
 def _wait_until_only(play: Play, group: str, side: frozenset[str]) -> None:
-    """One of them serves it; of nobody, nobody does."""
+    """Waits until only one of these nodes serves the group; without any, until nobody does."""
 
     def is_so() -> bool:
         servers = play.servers(group)
@@ -104,7 +104,7 @@ def _quorum(sides: Sides, members: Sequence[str]) -> frozenset[str]:
 def _sides(
     nodes: Sequence[str], one: Sequence[str], other: Sequence[str], count: int, *, spans: bool
 ) -> Sides:
-    """In which one group can act, and the other on another side (spans) or nowhere."""
+    """Returns sides in which one group can act, and the other on another side (spans) or nowhere."""
     for sides in _all_sides(nodes, count):
         here, there = _quorum(sides, one), _quorum(sides, other)
         if here and here != there and bool(there) == spans:

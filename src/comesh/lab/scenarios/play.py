@@ -1,4 +1,4 @@
-"""What every scenario is played with: a mesh of real processes, conditions with bounds, and a verdict.
+"""The stage of a scenario: a mesh of real processes, conditions with bounds, and a verdict.
 
     def leader_dies(stage: Stage) -> None:
         with stage.mesh(five_rooms(), relayed=True) as play:
@@ -30,19 +30,19 @@ from comesh.lab.watching import Watch
 from comesh.queries.answers import DeviceSeen, RoutineSeen, RunSeen
 
 BOUND_S: Final = 60.0
-"""How long anything that must happen may take, on a machine that others use too."""
+"""Maximum time for anything that must happen, on a machine that others use too."""
 QUICK_QUIET_S: Final = 6.0
 LONG_QUIET_S: Final = 20.0
-"""Of the quiet phase: what waits must go on within it."""
+"""Length of the quiet phase: anything that waits must go on within it."""
 MAX_SPREADS: Final = 6
 RECORDED_S: Final = 0.5
-"""What a node knows it has recorded by then, unless it was killed."""
+"""Time after which a node has recorded what it knows, unless it was killed."""
 
 Say = Callable[[str], None]
 
 
 class Stage:
-    """Where scenarios are played: one after the other, each with a directory of its own."""
+    """Plays scenarios one after the other, each with a directory of its own."""
 
     def __init__(self, directory: Path, *, seed: int = 0, long: bool = False, say: Say | None = None) -> None:
         self.directory = directory
@@ -51,7 +51,7 @@ class Stage:
         self.say: Say = say or (lambda _: None)
         self.verdicts: list[Verdict] = []
         self.figures: dict[str, float] = {}
-        """What was measured on the way."""
+        """Figures measured on the way."""
 
     @contextmanager
     def mesh(
@@ -115,7 +115,7 @@ class Play:
         return took_s
 
     def must(self, what: str, holds: bool) -> None:
-        """What has to be so now."""
+        """Fails the scenario unless this holds now."""
         if not holds:
             raise MeshError(f"not so: {what}")
         self.say(what)
@@ -149,7 +149,7 @@ class Play:
     # -- how things are ----------------------------------------------------------------------------------
 
     def is_whole(self) -> bool:
-        """Who runs is ready and knows who runs, and every group is served."""
+        """Says if all running nodes are ready and know each other, and every group is served."""
         return self.mesh.is_ready() and self.all_served()
 
     def all_served(self) -> bool:
@@ -171,18 +171,18 @@ class Play:
         )
 
     def group_of(self, name: str) -> GroupId:
-        """Of a routine or a device."""
+        """Returns the group of a routine or a device."""
         routines, devices = self.program.group_of_routine, self.program.group_of_device
         found = routines.get(RoutineId(name)) or devices.get(DeviceId(name))
         assert found is not None, name
         return found
 
     def first_leader(self, name: str) -> str:
-        """Of the group of a routine or device, when the deployment begins."""
+        """Returns the first leader of the group of a routine or device, when the deployment begins."""
         return self.program.plan.genesis[self.group_of(name)][0]
 
     def leader(self, group: str, *, other_than: Iterable[str] = ()) -> str:
-        """Who serves it, as soon as one of these does not."""
+        """Returns the node that serves a group, as soon as it is none of these."""
         not_these = set(other_than)
         found: list[str] = []
 
@@ -194,7 +194,7 @@ class Play:
         return found[0]
 
     def servers(self, group: str) -> set[str]:
-        """All who say that they serve it."""
+        """Returns all nodes that claim to serve a group."""
         return {
             status.node
             for status in self.mesh.statuses().values()
@@ -203,7 +203,7 @@ class Play:
         }
 
     def two_leaders(self, one: str, other: str) -> tuple[str, str]:
-        """Of two groups: different nodes. If one leads both it leaves, and comes back."""
+        """Returns leaders of two groups, different nodes. If one leads both it leaves, and comes back."""
         for _ in range(MAX_SPREADS):
             leaders = self.leader(one), self.leader(other)
             if leaders[0] != leaders[1]:
@@ -216,14 +216,15 @@ class Play:
         raise MeshError(f"the same node led {one} and {other}, again and again")
 
     def members(self, group: str) -> tuple[str, ...]:
-        """As its leader has them."""
+        """Returns the members of a group, as its leader has them."""
         leader = self.leader(group)
         status = self.mesh.status(leader)
         seen = [] if status is None else [one for one in status.groups if one.group == group]
         return seen[0].members if seen else ()
 
     def routine(self, name: str) -> RoutineSeen | None:
-        """As the leader of its group sees it; None: nobody serves that now."""
+        """Returns the state of a routine, as the leader of its group sees it; None: nobody serves that
+        now."""
         seen = [one for status in self.mesh.statuses().values() for one in status.routines]
         return next((one for one in seen if one.routine == name), None)
 

@@ -19,7 +19,7 @@ HELLOS: Final = 1_000
 QUICK_S: Final = 10.0
 LONG_S: Final = 30.0
 REST_S: Final = 5.0
-"""How long the node is measured before and after."""
+"""Time in which the node is measured before and after."""
 END_S: Final = 20.0
 MAX_GROWTH_KB: Final = 96 * 1024
 """512 slots for handshakes of some 80 kB each, and twice that for what an allocator keeps."""
@@ -31,17 +31,17 @@ _INSIDE: Final = (
     "dropped: the session broke",
     "dropped: too many peers",
 )
-"""What would be counted if anything of a stranger came to where only peers' messages come."""
+"""Counters that would rise if anything of a stranger came to where only peers' messages come."""
 
 
 class Measured(NamedTuple):
-    """One node over some time."""
+    """Measurements of one node over some time."""
 
     seconds: float
     cpu_share: float
     memory_kb: int
     counted: dict[str, int]
-    """By how much counters rose."""
+    """Rise of the node's counters."""
 
 
 def strangers_flood_a_leader(stage: Stage) -> None:

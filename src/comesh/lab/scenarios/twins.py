@@ -38,7 +38,7 @@ def two_have_one_name(stage: Stage) -> None:
 
 
 def _all_served_without(play: Play, doubled: str) -> bool:
-    """As the nodes that are not doubled know it."""
+    """Says if all groups are served, as the nodes that are not doubled know it."""
     known = {
         one.group
         for status in play.mesh.statuses().values()
