@@ -251,8 +251,8 @@ def test_nothing_to_shrink() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("hello", "is no case that --shrink wrote"),
-        ('{"seed": 1}', "is no case that --shrink wrote"),
+        ("hello", "is not a case that --shrink wrote"),
+        ('{"seed": 1}', "is not a case that --shrink wrote"),
         (
             '{"seed": 1, "promise": "", "faults": [], "of_faults": 999, "askings": [], "of_askings": 0}',
             "another version of the swarm",

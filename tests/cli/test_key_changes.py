@@ -161,7 +161,7 @@ def test_bundles_that_are_refused() -> None:
         assert says in refuses("join", "bad", "--keys", "there")
         assert not any(path.is_file() for path in Path("there").rglob("*"))
     Path("bad").write_text("nonsense")
-    assert "bad is no bundle" in refuses("join", "bad", "--keys", "there")
+    assert "bad is not a bundle" in refuses("join", "bad", "--keys", "there")
     Path("n2.bundle").chmod(0o644)
     assert "can be read by others" in refuses("join", "n2.bundle", "--keys", "there")
 
@@ -178,7 +178,7 @@ def test_tokens_that_are_none() -> None:
     cut = token.text()[:-4]
     assert "copy all of it" in refuses("join", cut, "--at", "https://127.0.0.1:1")
     assert "does not answer" in refuses("join", token.text(), "--at", "https://127.0.0.1:1")
-    assert "is no address of a node" in refuses("join", token.text(), "--at", "ftp://there")
+    assert "is not the address of a node" in refuses("join", token.text(), "--at", "ftp://there")
     invite = ("keys", "invite", "n1", "--document", "floor.yaml", "--at")
     assert "an operator's token is needed" in refuses(*invite, "https://127.0.0.1:1")
     Path("token").write_text("comesh_x")

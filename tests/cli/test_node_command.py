@@ -226,4 +226,4 @@ def test_without_a_mesh_it_is_said_how_to_start_one(
     ended = comesh(*command.split())
     assert ended.code == 2
     assert "start one with `comesh up FILE`, or say where with --data" in ended.stderr
-    assert "none is no directory" in comesh(*command.split(), "--data", "none").stderr
+    assert "none is not a directory" in comesh(*command.split(), "--data", "none").stderr

@@ -204,7 +204,7 @@ def test_a_virtual_sensor_and_a_button_trigger_routines(house: House) -> None:
         ("set door opn=true", 1, "door has no reading 'opn'; did you mean 'open'?"),
         ("set door open=maybe", 1, "door.open is true or false, not 'maybe'"),
         ("set door warmth=70", 1, "door.warmth is a number from 0 to 50, not '70'"),
-        ("set door warmth", 2, "'warmth' is no READING=VALUE; write, for example, open=true"),
+        ("set door warmth", 2, "'warmth' is not READING=VALUE; write, for example, open=true"),
         ("press lamp1 on=true", 1, "lamp1"),
     ],
 )

@@ -143,7 +143,7 @@ class Committed(msgspec.Struct, frozen=True, gc=False):
     number: int
     entry: Entry
     digest: int
-    """Of the state with it."""
+    """Digest of the state with this entry."""
 
 
 class CommitKnown(msgspec.Struct, frozen=True, gc=False):

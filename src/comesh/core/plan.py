@@ -1,4 +1,4 @@
-"""What is computed once from a deployment and held by every node: the input of selection.
+"""The plan: computed once from a deployment and held by every node, the input of selection.
 
 Everything is an integer or an id, sorted by id, so that machines of different make agree to the bit.
 `core/selection` makes plans and reads them; docs/selection.md says why.

@@ -67,7 +67,7 @@ class ProtocolSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_update_resend_ms: float = 2000.0
     probe_after_ms: float = 10_000.0
     usual_round_trip_ms: float = 100.0
-    """Of a peer or device that was never measured."""
+    """Assumed round trip to a peer or device that was never measured."""
 
     @property
     def silent_after_ms(self) -> float:

@@ -26,7 +26,7 @@ class GroupRecord(_Record, frozen=True, tag=1):
 
     era: Era = FIRST_ERA
     eras: dict[GroupId, Era] = {}
-    """Of other groups that asked about runs: grants of an older era, not committed here, are ignored."""
+    """Eras of other groups that asked about runs: grants of an older era, not committed here, are ignored."""
 
     @property
     def key(self) -> str:
@@ -97,7 +97,7 @@ class Standing(_Record, frozen=True, tag=9):
 
 
 class AuditRecord(_Record, frozen=True, tag=10):
-    """Who did what in this group. A later one takes the place of the oldest."""
+    """An action of a person in this group. A later one takes the place of the oldest."""
 
     slot: Counter
     number: Counter
@@ -122,14 +122,15 @@ class Status(Word):
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
-    """Who has the lock. A grant is irrevocable: only the holder's release, a reconciliation, an operator."""
+    """A held lock. A grant is irrevocable: only the holder's release, a reconciliation or an operator ends
+    it."""
 
     run: RunId
     attempt: Counter
     strategy: Strategy
     fired_ms: float
     stamp: Stamp
-    """Of the grant."""
+    """Stamp of the grant."""
     fence: Fence | None = None
     """The highest fence of the routine's leaders that was committed here; lower ones are refused."""
     home: GroupId | None = None
@@ -189,9 +190,9 @@ class DeviceRecord(_Record, frozen=True, tag=4):
     queue: tuple[Waiter, ...] = ()
     released: dict[RoutineId, ReleaseMark] = {}
     calls: tuple[Call, ...] = ()
-    """Of the holder's run; and of former holders as long as they may still land."""
+    """Calls of the holder's run; and of former holders as long as they may still land."""
     sequence: Counter = 0
-    """Of the last event."""
+    """Number of the last event."""
     token: str = ""
     """By which the device knew the last event: what comes again with it is no new one."""
     events: tuple[EventRecord, ...] = ()
@@ -200,7 +201,8 @@ class DeviceRecord(_Record, frozen=True, tag=4):
     """The era of this group in which every routine that names the device said what it holds. Older than the
     group's: grants and commands are withheld."""
     tokens: tuple[str, ...] = ()
-    """Of the events before the last one: a device may repeat several that it heard no acknowledgement of."""
+    """Tokens of the events before the last one: a device may repeat several that it heard no acknowledgement
+    of."""
 
     @property
     def key(self) -> str:
@@ -234,7 +236,7 @@ class RoutineRecord(_Record, frozen=True, tag=5):
     routine: RoutineId
     birth: Counter
     truth: bool | None = None
-    """Of the clause, when it last was known."""
+    """Last known truth of the clause."""
     true_since_ms: float | None = None
     """When `for:` began to count; None: it does not."""
     instant_ms: float | None = None
@@ -279,13 +281,14 @@ class RunRecord(_Record, frozen=True, tag=6):
     groups: dict[DeviceId, GroupId]
     """The devices that it needs, in the order of its steps, and who looks after them."""
     held: tuple[Held, ...] = ()
-    """Of this attempt."""
+    """Locks of this attempt."""
     to_release: tuple[tuple[DeviceId, GroupId, int], ...] = ()
     """Locks to give back: device, its group, up to which attempt; until acknowledged."""
     progress: tuple[StepResult, ...] = ()
-    """Of the first steps, in order."""
+    """Results of the first steps, in order."""
     era: Era = FIRST_ERA
-    """Of this group, in which its locks were confirmed; older than the group's: they must be, again."""
+    """Era of this group in which the run's locks were confirmed; if it is older than the group's, they must
+    be confirmed again."""
     reason: str = ""
     """Why it failed; empty: it did not."""
 

@@ -131,8 +131,8 @@ register_lock_strategy("priority", Manner(AtDevices.BY_AGE))
 
 _BUILT_IN: dict[str, Strategy] = {str(one): one for one in Strategy}
 _UNKNOWN = LockStrategy((Manner(AtDevices.BY_AGE),))
-"""Of a run whose strategy this node lacks: an older version of the deployment had it. By age no circle forms,
-in whatever order the leader before asked."""
+"""Strategy for a run whose own this node lacks: an older version of the deployment had it. By age no circle
+forms, in whatever order the leader before asked."""
 
 
 def strategy_named(name: str) -> StrategyName:

@@ -40,7 +40,8 @@ class LockRequest(_Body, frozen=True, tag=1):
     home: Home | None = None
     """Where another group passed the request on; None: who sent it. By the fence above."""
     onward: tuple[tuple[GroupId, tuple[DeviceId, ...]], ...] = ()
-    """Who grants all of it at once asks the first of these groups for its devices, and so on."""
+    """Groups to ask next: a group that grants all of it at once asks the first of these for its devices, and
+    so on."""
 
 
 class Release(_Body, frozen=True, tag=2):
@@ -91,8 +92,8 @@ class EventsSeen(_Body, frozen=True, tag=7):
 
 
 class RunState(_Body, frozen=True, tag=8):
-    """Of a run that was asked about. stage None: it has ended, or never was. held: committed locks of this
-    attempt, of the devices asked about. era: the one that was asked with, now committed here."""
+    """The state of a run that was asked about. stage None: it has ended, or never was. held: committed locks
+    of this attempt, of the devices asked about. era: the one that was asked with, now committed here."""
 
     run: RunId | None
     routine: RoutineId
@@ -109,7 +110,8 @@ class RunState(_Body, frozen=True, tag=8):
 
 
 class LockAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """Of one device: granted (with its stamp and the era of its group), queued, or refused (and why)."""
+    """The answer about one device: granted (with its stamp and the era of its group), queued, or refused (and
+    why)."""
 
     device: DeviceId
     granted: Stamp | None
@@ -196,7 +198,7 @@ class Reading(_Body, frozen=True, tag=26):
     values: dict[str, Value] | None
     up: bool
     watched: Fence | None = None
-    """Of who asked for it, where it answers a Watch."""
+    """Fence of the node that asked, where this answers a Watch."""
 
 
 class DeviceEvents(_Body, frozen=True, tag=27):
@@ -342,7 +344,7 @@ Asking = (
     | Order
     | Apply
 )
-"""What is repeated until it is answered."""
+"""Bodies that are repeated until they are answered."""
 
 
 def part_for(body: Work) -> str:
@@ -361,7 +363,7 @@ class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):
     """None: to the node itself."""
     sender: GroupId | None
     by: Fence | None
-    """Who leads the sender, so that the receiver knows where to answer."""
+    """Leader of the sender, so that the receiver knows where to answer."""
     version: Counter
     """The deployment version that the sender works by."""
     body: Work

@@ -70,7 +70,7 @@ class LshSettings(DocumentModel):
 
 
 class SelectionPolicy(DocumentModel):
-    """Who looks after what."""
+    """How the nodes that look after devices are selected."""
 
     clusters: Locality = Field(default=Locality.LOCALITY, description="Which devices form a cluster.")
     members: MemberPolicyName = Field(

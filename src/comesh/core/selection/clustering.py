@@ -84,7 +84,8 @@ class _Clusters:
         self.split(order[cut:], count - lower_count, first_label + lower_count)
 
     def improve(self) -> bool:
-        """One pass of k-means over the devices that are not with their nearest mean; says if any moved."""
+        """Does one pass of k-means over the devices that are not with their nearest mean; says if any
+        moved."""
         members = self._members = _members(self.labels)
         self._means = {
             label: mean_point(self._points[row] for row in members[label]) for label in sorted(members)
@@ -116,7 +117,7 @@ class _Clusters:
         return True
 
     def _gain(self, row: int, source: int, target: int) -> int:
-        """By how much a row is nearer to the mean of target than to that of source."""
+        """Returns by how much a row is nearer to the mean of target than to that of source."""
         if source == target:
             return 0
         point = self._points[row]

@@ -39,7 +39,7 @@ _JITTER = id_hash("draw", "jitter")
 
 
 def gaussian(key: int) -> int:
-    """One standard Gaussian in units of 1/65,536: three words continue the chain with 0, 1 and 2."""
+    """Returns one standard Gaussian in units of 1/65,536: three words continue the chain with 0, 1 and 2."""
     total = 0
     for part in range(3):
         word = chain_on(key, part)
@@ -63,7 +63,7 @@ class HashFamily:
         )
 
     def jitter(self, node: int) -> tuple[int, ...]:
-        """What is added to the vector of a node, given its word; nothing unless jitter is set."""
+        """Returns the offset of a node's vector, given its word; zero unless jitter is set."""
         span = 2 * self._jitter_mm + 1
         if span == 1:
             return ()

@@ -56,7 +56,8 @@ def config_size(f: int, alive: int, nodes: int) -> int:
 
 
 def domain_cap(size: int, domains: Iterable[int]) -> int:
-    """How many members of one domain a config of that size may have, given each alive node's domain."""
+    """Returns how many members of one domain a config of that size may have, given each alive node's
+    domain."""
     counts = Counter(domains).values()
     cap = max(1, (size - 1) // 2)
     while sum(min(count, cap) for count in counts) < size:

@@ -61,23 +61,23 @@ class Choice:
         """g+1 of them: enough to commit."""
         self.epoch = view.epoch
         self.places = view.points
-        """Of each node, in millimetres: (x, y, z)."""
+        """Places of the nodes, in millimetres: (x, y, z)."""
         self.domains: Sequence[int] = view.domains
-        """Of each node; equal numbers lose power together."""
+        """Power domains of the nodes; equal numbers lose power together."""
 
     @cached_property
     def hashes(self) -> list[int]:
-        """Of each node, for this group in this epoch; lower comes first."""
+        """Returns the hash of each node, for this group in this epoch; lower comes first."""
         return [int(word) for word in self._hashes]
 
     @property
     def served(self) -> list[int]:
-        """How many devices each node looked after in the last epoch; once per group that had them."""
+        """Returns how many devices each node looked after in the last epoch; once per group that had them."""
         return self._view.served
 
     @property
     def led(self) -> list[int]:
-        """How many devices there are in the groups that each node was to lead in the last epoch."""
+        """Returns how many devices there are in the groups that each node was to lead in the last epoch."""
         return self._view.led
 
     @cached_property
@@ -98,12 +98,12 @@ class Choice:
         return map(self._view.sharing, self._view.neighbour_rows(self._centre_row))
 
     def nearest(self, among: Sequence[int] | None = None) -> list[int]:
-        """By distance to the centre, of equals by hash. None: of all nodes alive."""
+        """Returns nodes by distance to the centre, equal ones by hash. None: of all nodes alive."""
         positions = range(len(self.places)) if among is None else among
         return self._view.nearest_first(positions, self.centre, self._hashes)
 
     def lowest(self) -> Iterator[int]:
-        """All by hash; sorts no more than what is taken."""
+        """Returns all nodes by hash; sorts no more than what is taken."""
         return self._view.lowest_first(self._hashes)
 
     def by_hash(self, among: Iterable[int]) -> list[int]:
@@ -114,9 +114,9 @@ class Chosen(NamedTuple):
     """The members of a config before they are ranked."""
 
     taken: tuple[int, ...]
-    """By the member policy, in its order."""
+    """Nodes taken by the member policy, in its order."""
     members: tuple[int, ...]
-    """All of them: those first, then what was filled by hash."""
+    """All members: those first, then what was filled by hash."""
 
 
 MemberFunction: TypeAlias = Callable[[Choice, Draft], None]

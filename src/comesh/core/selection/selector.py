@@ -37,11 +37,11 @@ from comesh.core.selection.policies import (
 Table: TypeAlias = Mapping[GroupId, Sequence[NodeId]]
 
 NEIGHBOURS = 8
-"""From how many places near the centre candidates are borrowed."""
+"""Number of places near the centre from which candidates are borrowed."""
 
 
 class _Watched:
-    """What selection needs of one cluster."""
+    """The data of one cluster that selection needs."""
 
     __slots__ = ("devices", "place_sum", "words")
 
@@ -76,7 +76,7 @@ class Selector:
         self._neighbours: dict[int, list[int]] = {}
 
     def at(self, epoch: int, alive: Collection[NodeId], table: Table) -> "View":
-        """What a node that believes this would select; keep it as long as the three stay the same."""
+        """Returns the selection of a node that believes this; keep it as long as the three stay the same."""
         return View(self, epoch, alive, table)
 
     def select(
@@ -140,7 +140,8 @@ class Selector:
         return vectors
 
     def looked_after(self, table: Table) -> tuple[list[list[int]], list[int]]:
-        """Of each node, by the table: the sum of the places of its devices, and how many they are."""
+        """Returns for each node, by the table, the sum of the places of its devices, and how many they
+        are."""
         sums = [[0, 0, 0] for _ in self.node_ids]
         counts = [0] * len(self.node_ids)
         for group, members in table.items():
@@ -158,7 +159,7 @@ class Selector:
 
 
 class View:
-    """What one node selects while its view of the others stays the same. Remembers its answers."""
+    """The selection of one node while its view of the others stays the same. Remembers its answers."""
 
     def __init__(self, selector: Selector, epoch: int, alive: Collection[NodeId], table: Table) -> None:
         self._selector = selector
@@ -237,13 +238,13 @@ class View:
 
     @cached_property
     def served(self) -> list[int]:
-        """How many devices each of the nodes alive looked after in the last epoch."""
+        """Returns how many devices each of the nodes alive looked after in the last epoch."""
         counts = self._selector.looked_after(self._table)[1]
         return [counts[row] for row in self._rows]
 
     @cached_property
     def led(self) -> list[int]:
-        """How many devices each of the nodes alive looked after as the first of a group's members."""
+        """Returns how many devices each of the nodes alive looked after as the first of a group's members."""
         first = {group: members[:1] for group, members in self._table.items()}
         counts = self._selector.looked_after(first)[1]
         return [counts[row] for row in self._rows]
@@ -288,7 +289,7 @@ class View:
 def select(
     plan: Plan, group: GroupId, epoch: int, alive: Collection[NodeId], table: Table
 ) -> tuple[NodeId, ...]:
-    """One group's members in rank order. Whoever asks more than once keeps a Selector."""
+    """Selects one group's members in rank order. To ask more than once, keep a Selector."""
     return Selector(plan).select(group, epoch, alive, table)
 
 

@@ -12,8 +12,8 @@ TWIN: Final = "-twin"
 
 
 def two_have_one_name(stage: Stage) -> None:
-    """Of two processes with the name and the journal of one node the younger takes part; the older is told
-    so, says it and ends by itself. Neither votes twice, and the mesh goes on."""
+    """The younger of two processes with the name and the journal of one node takes part; the older learns of
+    it, says so and ends by itself. Neither votes twice, and the mesh goes on."""
     with stage.mesh(five_rooms()) as play:
         node = play.leader(play.group_of("across"))
         run = play.fire("across")
