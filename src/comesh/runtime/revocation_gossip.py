@@ -111,7 +111,6 @@ class RevocationGossip:
 
 
 def last_words(proof: RevocationList) -> bytes:
-    """Returns the last message to a node that is on the list: the list, or, if it is too long for a datagram, a
-    note."""
+    """Returns the last message to a node that is on the list: the list, or a note if it is too long."""
     shown = unasked(YouAreRevoked(proof=proof.der))
     return shown if len(shown) <= MAX_ALONE_BYTES else unasked(YouAreRevoked())
