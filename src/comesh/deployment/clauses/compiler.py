@@ -23,9 +23,8 @@ from comesh.deployment.clauses.operations import (
     Family,
     Operation,
     Values,
-    both,
     conditional,
-    either,
+    joined,
     lifted,
     one_of,
     one_of_constants,
@@ -267,8 +266,11 @@ class _Compiler:
         fine = [self._is(part, tree.at, f"'{tree.sign}'", Family.TRUTH) for part in (left, right)]
         if not all(fine):
             return _WRONG
-        join = both if tree.sign == "&&" else either
-        return _Part(kind=Kind.BOOL, run=join(left.run, right.run), constant=left.constant and right.constant)
+        return _Part(
+            kind=Kind.BOOL,
+            run=joined(tree.sign == "||", left.run, right.run),
+            constant=left.constant and right.constant,
+        )
 
     def _comparison(self, tree: Binary, left: _Part, right: _Part) -> _Part:
         if not self._comparable(tree.at, left, right):

@@ -179,32 +179,17 @@ def with_constant(compute: Compute, part: Evaluate, constant: Value) -> Evaluate
     return run
 
 
-def both(left: Evaluate, right: Evaluate) -> Evaluate:
-    """`&&`"""
+def joined(decisive: bool, left: Evaluate, right: Evaluate) -> Evaluate:
+    """`||` where true is decisive, `&&` where false is: on either side it makes the other one not matter."""
 
     def run(values: Values) -> bool | None:
-        first = left(values)
-        if first is False:
-            return False
-        second = right(values)
-        if first is True or second is False:
-            return second  # type: ignore[no-any-return]
-        return None
-
-    return run
-
-
-def either(left: Evaluate, right: Evaluate) -> Evaluate:
-    """`||`"""
-
-    def run(values: Values) -> bool | None:
-        first = left(values)
-        if first is True:
-            return True
-        second = right(values)
-        if first is False or second is True:
-            return second  # type: ignore[no-any-return]
-        return None
+        first: bool | None = left(values)
+        if first is decisive:
+            return decisive
+        second: bool | None = right(values)
+        if second is decisive:
+            return decisive
+        return None if first is None or second is None else not decisive
 
     return run
 
