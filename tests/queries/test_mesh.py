@@ -1,4 +1,4 @@
-"""Who is asked for what: the leader first, then the others, then what was last heard."""
+"""Nodes that are asked, in order: the leader first, then the others, then what was last heard."""
 
 import asyncio
 

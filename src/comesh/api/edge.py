@@ -49,7 +49,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     within_s: float | None = ANSWER_S
     """In which an answer must be there; None: its handler sees to that."""
     status_of: Callable[[Any], int] | None = None
-    """Of an answer; left out: 200."""
+    """The status of an answer; left out: 200."""
 
 
 def endpoints_of(table: Table) -> list[Endpoint]:

@@ -4,17 +4,17 @@ from typing import Final
 
 MAX_BODY_BYTES: Final = 65_536
 MAX_HEADER_BYTES: Final = 16_384
-"""Of the request line and all headers."""
+"""The request line and all headers."""
 MAX_CONNECTIONS: Final = 128
 """At once; who comes later is answered with 503."""
 MAX_OF_ONE_ADDRESS: Final = 96
-"""Of the connections: those of one client's address, so that others get in."""
+"""Connections from one address, so that others get in."""
 MAX_HANDSHAKES: Final = 128
-"""Of TLS, under way at once; who comes later is cut off."""
+"""TLS handshakes under way at once; later clients are cut off."""
 MAX_EVENT_CLIENTS: Final = 16
-"""Of the connections: those that follow events."""
+"""Connections that follow events."""
 MAX_COUNTERS: Final = 200
-"""Of a node's own counters in the metrics; the rest is one sum."""
+"""A node's own counters in the metrics; the rest is one sum."""
 
 BODY_S: Final = 10.0
 """In which a body must have come."""

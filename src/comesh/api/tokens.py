@@ -1,4 +1,4 @@
-"""Who may ask over HTTP: names with a role, as a file beside the keys. Tokens themselves are kept nowhere.
+"""Tokens for HTTP: names with a role, as a file beside the keys. Tokens themselves are kept nowhere.
 
 Rules: a token is 256 bits of randomness, so a plain hash of it cannot be turned back by trying, and only that
 hash is written. The file belongs to its owner alone and is refused otherwise. All hashes are compared, each

@@ -48,12 +48,12 @@ class Fresh(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
 class GroupSeen(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     number: int
-    """Of its config; 0: nobody was heard to serve it yet."""
+    """The number of its config; 0: nobody was heard to serve it yet."""
     epoch: int
     members: tuple[NodeId, ...]
     leader: NodeId | None
     role: str = ""
-    """Of the node that says this; empty: it has no seat in it."""
+    """The role of the node that says this; empty: it has no seat in it."""
     serves: bool = False
     unseated: tuple[NodeId, ...] = ()
     """Members that were away when this config began: until the next one they are none, and so fewer may be
@@ -74,9 +74,9 @@ class DeviceSeen(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None = None
     waiting: tuple[str, ...] = ()
     maintained_by: str | None = None
-    """Who put it into maintenance."""
+    """The person who put it into maintenance."""
     breaking_by: str | None = None
-    """Who wants its lock broken."""
+    """The person who wants its lock broken."""
 
 
 class RunSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,7 +291,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId
     software: str
     version: int
-    """Of the deployment that it goes by."""
+    """The version of the deployment that it goes by."""
     document: str
     """The digest of that."""
     machine_wall_ms: float
@@ -308,7 +308,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     journal_bytes: int
     memory_kb: int
     memory_free_kb: int
-    """Of its machine."""
+    """Free memory of its machine."""
     hears: dict[NodeId, Hears]
 
 
@@ -353,7 +353,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
 
     answered_by: NodeId
     newest: int
-    """That the node which was asked has."""
+    """The newest version that the node which was asked has."""
     reached: bool
     """Whoever leads the group `deployment` was reached: else nobody says who applied what."""
     versions: tuple[VersionSeen, ...]
@@ -398,13 +398,13 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     """The run that it started, if any."""
     groups: int = 1
-    """That carried it out."""
+    """Groups that carried it out."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     version: int
-    """That the document became."""
+    """The version that the document became."""
 
 
 class Reaching(msgspec.Struct, frozen=True, kw_only=True):

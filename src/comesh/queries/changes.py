@@ -128,7 +128,7 @@ async def _orders(mesh: Mesh) -> Orders:
 
 
 def _ordered(known: Mapping[str, Fresh[A] | None], by: Callable[[A], str | None]) -> dict[str, str | None]:
-    """Who ordered it, of those that are paused or maintained; None: it was not reached."""
+    """The people who paused or maintain what is so; None: it was not reached."""
     orders: dict[str, str | None] = {}
     for name, one in known.items():
         if one is None or not one.reached:

@@ -52,7 +52,7 @@ Kind = Literal["device", "routine", "group"]
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, as the adapter knows: no request says it."""
+    """The sender of a request, as the adapter knows it: no request says it."""
 
     by: str
     """For the audit log: `ann (token)`, `pi@hall`."""

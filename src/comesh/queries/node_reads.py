@@ -119,7 +119,7 @@ class OwnAudit(NodeRead[OwnLogs], frozen=True, kw_only=True, tag="audit"):
 
 
 class OwnVersions(NodeRead[tuple[VersionRecord, ...] | None], frozen=True, kw_only=True, tag="versions"):
-    """Who applied which version, if the node leads the group that knows."""
+    """The records of who applied which version, if the node leads the group that has them."""
 
     def answer(self, view: NodeView) -> tuple[VersionRecord, ...] | None:
         return view.version_records()

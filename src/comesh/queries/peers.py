@@ -95,9 +95,9 @@ class Peers:
         self._now_ms = monotonic_ms
         self._number = 0
         self._open: dict[int, tuple[NodeId, asyncio.Future[Reply]]] = {}
-        """Who was asked, and who waits."""
+        """The node that was asked, and the future that waits."""
         self._watchers: dict[NodeId, float] = {}
-        """Who is told the news, and until when."""
+        """The nodes that are told the news, and until when."""
         self.on_news: list[Callable[[News], None]] = []
         """Told the news of other nodes."""
 

@@ -147,7 +147,7 @@ def _decoded(line: bytes) -> Query[Any] | Watch:
 
 
 def _user(writer: asyncio.StreamWriter) -> str:
-    """Who is at the other end, as the system knows."""
+    """The user at the other end, as the system knows."""
     credentials = writer.get_extra_info("socket").getsockopt(
         socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
     )

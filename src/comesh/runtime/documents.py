@@ -35,7 +35,7 @@ LINE: Final = 100
 PRESET: Final = 1
 """How hard a chain is pressed: more takes eight times as long, in the loop of a node, and gains little."""
 MAX_CHAIN_BYTES: Final = 256 * 1024 * 1024
-"""Of all texts of a chain together."""
+"""Bytes of all texts of a chain together."""
 KEPT_READ: Final = 4
 """Documents that are kept as they were read: the running one, and what is about to follow it."""
 LATE: Final = (
@@ -64,11 +64,11 @@ class Chain:
 
     @property
     def text(self) -> str:
-        """Of the newest version."""
+        """The text of the newest version."""
         return self.texts[self.newest]
 
     def programs(self, compiler: "Compiler | None" = None) -> list[Program]:
-        """Of all versions, each made upon the one before."""
+        """Compiles all versions, each upon the one before."""
         compiler = compiler or Compiler()
         made: list[Program] = []
         for version, text in self.texts.items():
@@ -93,7 +93,7 @@ class Chain:
 
     @staticmethod
     def load(text: str, file: str) -> "Chain":
-        """Of a chain's text; any other one is a document, and a chain of one."""
+        """Reads a chain; any other text is a document, and a chain of one."""
         if not text.startswith(CHAIN):
             return Chain({1: text})
         first, _, body = text.partition("\n")
@@ -270,7 +270,7 @@ def tell_other_document(file: Path, text: str, known: Mapping[int, str], log: Lo
 
 
 def parsed(text: str, file: str) -> Deployment:
-    """Of a document, or of the newest one of a chain."""
+    """Reads a document, or the newest one of a chain."""
     text = Chain.load(text, file).text
     outcome = load_bytes(text.encode("utf-8", "surrogatepass"), file)
     if outcome.deployment is None:

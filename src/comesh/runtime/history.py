@@ -23,7 +23,7 @@ from comesh.runtime.wording import in_words
 MAX_TRACED: Final = 500
 """Runs whose trace is kept, the latest."""
 MAX_TRACE_LINES: Final = 300
-"""Of one run; what comes later is left out."""
+"""Lines of one run; what comes later is left out."""
 MAX_REASONS: Final = 100
 """For which messages were refused, each counted by itself."""
 OTHER_REASONS: Final = "refused for other reasons"
@@ -42,7 +42,7 @@ class History:
         self.refused: Counter[str] = Counter()
         self.watchers: list[Watcher] = []
         self.answers: dict[str, list[Callable[[Answered], None]]] = {}
-        """Who waits for the answer to a request."""
+        """What waits for the answer to a request."""
 
     def on_observation(self, told: Observation) -> None:
         match told:

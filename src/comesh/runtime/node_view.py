@@ -287,14 +287,14 @@ class NodeView:
         )
 
     def devices(self) -> tuple[DeviceSeen, ...]:
-        """Of the groups that this node serves."""
+        """The devices of the groups that this node serves."""
         return tuple(seen for serving in self._servings() for seen in _devices(serving))
 
     def routines(self) -> tuple[RoutineSeen, ...]:
         return tuple(seen for serving in self._servings() for seen in _routines(serving))
 
     def audit(self) -> tuple[AuditSeen, ...]:
-        """Who did what, of the groups that this node serves."""
+        """The audit logs of the groups that this node serves."""
         return tuple(
             AuditSeen(
                 group=serving.group,

@@ -36,7 +36,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     tls: bool
     node: str | None = None
-    """Who must be there; None: any node of the deployment."""
+    """The node that must be there; None: any node of the deployment."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
