@@ -2,7 +2,7 @@
 
 Whoever should read it may not (a full pipe, a terminal that was stopped), and the mesh matters more than its
 log. So lines are written by a thread; those that find no room to wait are dropped, and counted in the next
-line that gets through.
+line that gets through. Lines of one moment are written together: to wake the thread costs more than the line.
 """
 
 import os
@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -19,6 +20,8 @@ MAX_WAITING_BYTES: Final = 65_536
 """Of lines that nobody read yet; further ones are dropped."""
 END_WITHIN_S: Final = 1.0
 """How long a node that ends waits for its last lines to be read."""
+TOGETHER_S: Final = 0.02
+"""How long a line waits for others."""
 _STDERR: Final = 2
 
 
@@ -85,7 +88,8 @@ class Log:
     def _put(self, line: bytes) -> None:
         self._lines.append(line)
         self._waiting_bytes += len(line)
-        self._changed.notify()
+        if len(self._lines) == 1:
+            self._changed.notify()
 
     # In the thread
 
@@ -96,11 +100,25 @@ class Log:
                     self._changed.wait()
                 if not self._lines:
                     return
-                line = self._lines[0]
-            self._write(line)
+                if not self._ends and self._waiting_bytes < select.PIPE_BUF:
+                    self._changed.wait(TOGETHER_S)
+                lines = self._together()
+            self._write(b"".join(lines))
             with self._changed:
-                self._lines.popleft()
-                self._waiting_bytes -= len(line)
+                for line in lines:
+                    self._lines.popleft()
+                    self._waiting_bytes -= len(line)
+
+    def _together(self) -> list[bytes]:
+        """The first lines, as many as are written at once or not at all: others may write there, too."""
+        lines = [self._lines[0]]
+        size = len(lines[0])
+        for line in islice(self._lines, 1, None):
+            size += len(line)
+            if size > select.PIPE_BUF:
+                break
+            lines.append(line)
+        return lines
 
     def _write(self, line: bytes) -> None:
         """Until it is read, or nobody listens any more."""
