@@ -64,7 +64,7 @@ def test_a_difference_is_shown_and_nothing_done_unless_somebody_says_yes(mesh: M
     assert mesh.version == 1
 
 
-def test_mistakes_are_told_with_their_line(mesh: Mesh) -> None:
+def test_mistakes_are_reported_with_their_line(mesh: Mesh) -> None:
     file = written(mesh, MORE.replace("device: lamp2", "device: lamp9"))
     wrong = run(mesh, "apply", file, "--yes")
     assert wrong.code == 1

@@ -90,7 +90,7 @@ def test_it_is_asked_by_its_address_and_by_its_name(alone: Alone, monkeypatch: p
         ("n4", "keys", "no node 'n4' runs here, and "),
     ],
 )
-def test_who_is_another_one_is_told(
+def test_who_is_another_one_is_reported(
     alone: Alone, monkeypatch: pytest.MonkeyPatch, node: str, keys: str, says: str
 ) -> None:
     monkeypatch.setattr("comesh.cli.asking.API_PORT", alone.port)
@@ -98,7 +98,7 @@ def test_who_is_another_one_is_told(
     assert (code, says in said) == (2, True), said
 
 
-def test_a_port_without_tls_is_told(alone: Alone) -> None:
+def test_a_port_without_tls_is_reported(alone: Alone) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         at = f"127.0.0.1:{deaf.getsockname()[1]}"

@@ -56,7 +56,7 @@ def test_draws_over_real_groups_stand_beside_the_formula_and_follow_from_the_see
     assert "400 times over real groups" in told
 
 
-def test_power_domains_are_told_with_the_rule_and_without() -> None:
+def test_power_domains_are_reported_with_the_rule_and_without() -> None:
     options = ("--smart", "40", "--groups", "4", "--f", "2", "--monte-carlo", "80", "--power-domains", "4")
     answer = _asked(*options)["power_domains"]
     on, off = (answer[rule]["availability"][1]["availability"] for rule in ("rule_on", "rule_off"))
@@ -117,7 +117,7 @@ def test_many_failures_are_thinned_out_and_the_last_is_shown() -> None:
         (["--f", "-1"], "greater than or equal to 0"),
     ],
 )
-def test_what_cannot_be_told_is_refused_in_plain_words(options: list[str], told: str) -> None:
+def test_impossible_options_are_refused_in_plain_words(options: list[str], told: str) -> None:
     result = runner.invoke(app, ["availability", *options])
     assert result.exit_code == 2
     assert told in result.stderr

@@ -100,7 +100,7 @@ def test_texts_of_a_document_are_no_markup_on_the_screen(tmp_path: Path) -> None
         assert part in picture
 
 
-def test_the_screen_shows_who_is_gone_and_fits_small_terminals(tmp_path: Path) -> None:
+def test_the_screen_shows_gone_nodes_and_fits_small_terminals(tmp_path: Path) -> None:
     mesh = Pictured(OFFICE.read_text(), tmp_path)
     victim = next(iter(mesh.groups.values())).members[0]
     mesh = Pictured(OFFICE.read_text(), tmp_path, gone=(victim,))

@@ -117,7 +117,7 @@ def test_validate_needs_the_name_of_a_file(name: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\x00", "name: Büro".encode("latin-1"), b"#" * 1_000_001])
-def test_validate_of_what_is_not_text_could_not_run(tmp_path: Path, data: bytes) -> None:
+def test_validate_cannot_run_on_bytes_that_are_not_text(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "d.yaml"
     file.write_bytes(data)
     checked = runner.invoke(app, ["validate", str(file)])
@@ -177,7 +177,7 @@ routines:
 UNDO_NOTE = "8: routines.careful.undo: undo is not carried out yet: a failed run leaves devices as they are"
 
 
-def test_undo_is_told_to_be_not_carried_out_with_its_line(tmp_path: Path) -> None:
+def test_undo_has_a_note_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "undoing.yaml"
     file.write_text(UNDOING)
     checked = runner.invoke(app, ["validate", str(file)])

@@ -310,7 +310,7 @@ def test_one_seed_is_one_seed() -> None:
     assert "1 seed: " in output
 
 
-def test_the_help_tells_what_ctrl_c_ends_with() -> None:
+def test_the_help_has_the_exit_code_of_ctrl_c() -> None:
     assert "130" in run("--help")[1]
 
 

@@ -97,7 +97,7 @@ def test_rotate_the_authority() -> None:
     assert [state for _, state in shown()] == ["in use"] * 3
 
 
-def test_a_lost_authority_is_told_and_replaced() -> None:
+def test_a_lost_authority_is_reported_and_replaced() -> None:
     Path("keys/authority.key").unlink()
     assert "has not the key of the authority" in refuses("keys", "revoke", "n1")
     assert "cannot be revoked, only dropped" in does("rotate", "--authority")

@@ -80,7 +80,7 @@ def test_nothing_is_overwritten_without_force() -> None:
         (["nonsense"], 2, "No such command"),
     ],
 )
-def test_what_is_wrong_is_told(arguments: list[str], code: int, says: str) -> None:
+def test_what_is_wrong_is_reported(arguments: list[str], code: int, says: str) -> None:
     Path("empty").mkdir()
     Path("file").touch()
     ended = runner.invoke(app, ["keys", *arguments])
@@ -96,7 +96,7 @@ def test_a_bad_name_makes_no_keys_at_all() -> None:
     assert not Path("keys/n1.key").exists()
 
 
-def test_certificates_that_are_none_are_told() -> None:
+def test_wrong_certificates_are_reported() -> None:
     Path("keys").mkdir()
     Path("keys/n1.crt").write_text("nonsense")
     shown = runner.invoke(app, ["keys", "show"])

@@ -63,7 +63,7 @@ def test_all_scenarios_are_listed_with_what_they_prove() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_what_held_and_what_was_left_out_end_well(tmp_path: Path) -> None:
+def test_kept_and_skipped_scenarios_end_well(tmp_path: Path) -> None:
     result = runner.invoke(app, ["lab", "holds", "left-out", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0
     assert "holds: held in 0 s; kept: 1 safety" in result.stdout
@@ -74,7 +74,7 @@ def test_what_held_and_what_was_left_out_end_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_what_did_not_hold_ends_with_1_and_says_why(tmp_path: Path) -> None:
+def test_a_broken_promise_ends_with_1_and_the_reason(tmp_path: Path) -> None:
     result = runner.invoke(app, ["lab", "--json", "--out", str(tmp_path / "out")])
     assert result.exit_code == 1
     told = msgspec.json.decode(result.stdout, type=list[Outcome])

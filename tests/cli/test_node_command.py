@@ -58,7 +58,7 @@ def place(tmp_path: Path) -> Path:
         (["keys/n1.key", "--name", "n1"], "keys/n1.key:1:"),
     ],
 )
-def test_what_keeps_a_node_from_starting_is_told(
+def test_what_keeps_a_node_from_starting_is_reported(
     place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     """In this process, which takes a second less each."""
@@ -69,7 +69,7 @@ def test_what_keeps_a_node_from_starting_is_told(
     assert says in ended.stderr.replace("\n", "\\n")
 
 
-def test_what_the_system_refuses_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_system_refuses_is_reported(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     for arguments, says in (
         (("--record", "none/here"), "comesh: n1: none/here: No such file or directory\n"),
@@ -80,7 +80,7 @@ def test_what_the_system_refuses_is_told(place: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("book", ["nonsense", '{"n1": 7440}', '{"n1": "somewhere"}'])
-def test_an_address_file_that_is_none_is_told(place: Path, book: str) -> None:
+def test_a_wrong_address_file_is_reported(place: Path, book: str) -> None:
     (place / "book.json").write_text(book)
     document = place / "small.yaml"
     ended = comesh("node", document, "--name", "n1", "--addresses", place / "book.json")
@@ -119,7 +119,7 @@ def test_nodes_by_hand_find_each_other_and_other_documents_are_noticed(place: Pa
         assert second.end(signal.SIGINT) == 0
 
 
-def test_keys_of_another_authority_are_told_on_both_sides(place: Path) -> None:
+def test_keys_of_another_authority_are_reported_on_both_sides(place: Path) -> None:
     Authority.create(place / "strange").issue("n2").write(place / "strange", "n2")
     begin = ("node", place / "mesh.yaml", "--init", "--name")
     one, two = place / "data-1", place / "data-2"
@@ -135,7 +135,7 @@ def test_keys_of_another_authority_are_told_on_both_sides(place: Path) -> None:
             assert f"needs attention: {other}: " in comesh("status", "--data", data).stdout
 
 
-def test_a_first_start_that_is_none_is_told(place: Path) -> None:
+def test_a_false_first_start_is_reported(place: Path) -> None:
     data, keys = place / "data", place / "keys"
     begin = ("node", place / "mesh.yaml", "--name", "n1", "--data", data, "--keys", keys)
     with Running(place / "output", *begin) as replaced:

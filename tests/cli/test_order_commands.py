@@ -68,7 +68,7 @@ def _holder(mesh: Mesh) -> str | None:
     return found
 
 
-def test_a_device_is_set_and_what_came_of_it_is_said(mesh: Mesh) -> None:
+def test_a_device_is_set_and_the_result_is_printed(mesh: Mesh) -> None:
     done = mesh.here("set", "lamp", "switch", "on")
     assert (done.code, done.stdout) == (0, "lamp switch on: done\n")
     told = json.loads(mesh.here("set", "lamp", "switch", "off", "--json").stdout)
@@ -85,7 +85,7 @@ def test_a_device_is_set_and_what_came_of_it_is_said(mesh: Mesh) -> None:
         (("lmap", "switch", "on"), "did you mean 'lamp'"),
     ],
 )
-def test_what_is_no_command_is_said(mesh: Mesh, words: tuple[str, ...], says: str) -> None:
+def test_unknown_commands_are_reported(mesh: Mesh, words: tuple[str, ...], says: str) -> None:
     wrong = mesh.here("set", *words)
     assert wrong.code == 1
     assert says in wrong.stderr
@@ -105,7 +105,7 @@ def test_a_pause_is_seen_everywhere_until_it_is_lifted(mesh: Mesh) -> None:
     wait_for(lambda: _holder(mesh) is None, "the run ended")
 
 
-def test_a_pause_that_is_lost_with_a_new_name_is_told_before(mesh: Mesh, tmp_path: Path) -> None:
+def test_a_pause_that_is_lost_with_a_new_name_is_reported_before(mesh: Mesh, tmp_path: Path) -> None:
     file = tmp_path / "renamed.yaml"
     file.write_text(MESH.replace("  slowly:", "  gently:"))
     lost = ": gently will not be; order it again for gently"

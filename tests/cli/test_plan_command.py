@@ -114,7 +114,7 @@ def test_devices_on_a_node_without_a_named_domain_go_dark_with_it(plant: Path) -
 
 
 @pytest.mark.usefixtures("wide")
-def test_members_that_are_gone_are_marked_and_groups_that_cannot_act_are_told(plant: Path) -> None:
+def test_gone_members_are_marked_and_groups_that_cannot_act_are_reported(plant: Path) -> None:
     given = ["plan", str(plant), "--alive", "b", "--epochs", "2"]
     text = runner.invoke(app, given).stdout
     assert "(gone)" in text

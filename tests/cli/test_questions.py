@@ -121,7 +121,7 @@ def test_every_question_is_answered_here_and_over_http(
         ("fire bot", "there is no routine 'bot'"),
     ],
 )
-def test_what_there_is_not_is_told_with_what_may_be_meant(
+def test_unknown_names_are_answered_with_likely_ones(
     house: House, way: str, question: str, says: str
 ) -> None:
     ended = (house.here if way == "here" else house.there)(*question.split())
@@ -208,12 +208,16 @@ def test_a_virtual_sensor_and_a_button_trigger_routines(house: House) -> None:
         ("press lamp1 on=true", 1, "lamp1"),
     ],
 )
-def test_hands_that_do_something_else_are_told(house: House, arguments: str, code: int, says: str) -> None:
+def test_wrong_commands_to_virtual_devices_are_reported(
+    house: House, arguments: str, code: int, says: str
+) -> None:
     ended = house.here("virtual", *arguments.split())
     assert (ended.code, says in ended.stderr) == (code, True), ended.stderr
 
 
-def test_who_may_not_ask_is_told(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_askers_without_rights_get_the_reason(
+    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     refused = house.there("fire", "both", token=house.viewer)
     assert (refused.code, "looks is a viewer, and this needs an operator" in refused.stderr) == (2, True)
     assert house.there("devices", token=house.viewer).code == 0
@@ -229,7 +233,7 @@ def test_who_may_not_ask_is_told(house: House, monkeypatch: pytest.MonkeyPatch, 
     assert (refused.code, "the token cannot be read from" in refused.stderr) == (2, True)
 
 
-def test_who_is_not_there_is_told(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_absent_nodes_are_reported(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COMESH_TOKEN", house.viewer)
     monkeypatch.chdir(tmp_path)
     nowhere = f"127.0.0.1:{free_ports(1)[0]}"
@@ -245,7 +249,7 @@ def test_who_is_not_there_is_told(house: House, monkeypatch: pytest.MonkeyPatch,
         assert (ended.code, says in ended.stderr) == (2, True), ended.stderr
 
 
-def test_a_node_that_stands_still_is_told_and_what_only_it_knew_is_marked(house: House) -> None:
+def test_a_stopped_node_is_reported_and_its_devices_are_marked(house: House) -> None:
     stopped = int((house.run / "nodes" / "n2" / "lock").read_text())
     os.kill(stopped, signal.SIGSTOP)
     try:

@@ -45,7 +45,9 @@ def test_one_experiment_is_run_told_and_written(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("fresh", [False, True])
-def test_who_stops_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool) -> None:
+def test_who_stops_is_reported_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -90,7 +92,7 @@ def test_who_is_killed_takes_along_what_was_begun(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_scheduler_that_goes_away_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("waits.py").write_text(WAITS.replace("Path(f", "Path(__file__).with_name(f"))
     options = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
@@ -121,7 +123,9 @@ EXPERIMENT = Experiment(id="BREAKS", title="", campaign=campaign, paper="", comp
 """
 
 
-def test_cases_that_fail_are_told_while_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_that_fail_are_reported_while_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(import_module("comesh.cli.reproducing"), "PLAIN_S", 0)
     for known in ("_added", "_plugins"):  # in this test alone
@@ -158,7 +162,9 @@ EXPERIMENT = Experiment(id="UNDRAWN", title="", campaign=campaign, paper="", com
 """
 
 
-def test_what_broke_is_told_and_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_reported_and_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also what breaks after all is measured."""
     monkeypatch.chdir(tmp_path)
     for known in ("_added", "_plugins"):  # in this test alone
@@ -173,7 +179,9 @@ def test_what_broke_is_told_and_counted_once(tmp_path: Path, monkeypatch: pytest
     assert "UNDRAWN: failed: drawing: KeyError: 'no such column'" in told.stdout
 
 
-def test_what_cannot_be_compared_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_cannot_be_compared_are_reported_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for known in ("_added", "_plugins"):
         monkeypatch.setattr(catalogue, known, {})
@@ -200,7 +208,7 @@ EXPERIMENT = Experiment(id="DIES", title="", campaign=campaign, paper="", compar
 """
 
 
-def test_a_process_that_was_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_was_killed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("dies.py").write_text(DIES)
     with Running(tmp_path / "said", "reproduce", "DIES", "--plugin", "dies.py", "--jobs", "2") as running:

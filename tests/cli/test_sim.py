@@ -42,7 +42,7 @@ def test_a_shape_with_crashes() -> None:
     assert "Ping" in text
 
 
-def test_without_a_terminal_progress_is_told_in_lines_on_standard_error(
+def test_without_a_terminal_progress_is_reported_in_lines_on_standard_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("comesh.cli.sim_run.PLAIN_S", 0.0)
@@ -163,7 +163,7 @@ def test_a_missing_document() -> None:
 
 
 @pytest.mark.parametrize("given", [["--topology", "grid"], ["--devices", "9"], ["--smart", "0.5"]])
-def test_a_document_says_itself_what_there_is(given: list[str], tmp_path: Path) -> None:
+def test_options_of_shapes_are_refused_with_a_document(given: list[str], tmp_path: Path) -> None:
     file = tmp_path / "office.yaml"
     file.write_text(DOCUMENT)
     assert f"{given[0]} is for a mesh without a FILE" in run("sim", str(file), *given, code=2)
@@ -183,7 +183,7 @@ def test_wrong_schedules(schedule: str, complaint: str, tmp_path: Path) -> None:
     assert complaint in run(*SMALL, "--faults", str(file), code=2)
 
 
-def test_a_missing_schedule_is_told_in_plain_words() -> None:
+def test_a_missing_schedule_is_reported_in_plain_words() -> None:
     assert "faults.yaml: there is no such file" in run(*SMALL, "--faults", "no/faults.yaml", code=2)
 
 
@@ -197,7 +197,7 @@ def test_a_missing_schedule_is_told_in_plain_words() -> None:
         ),
     ],
 )
-def test_what_will_not_happen_is_told(schedule: str, told: str, tmp_path: Path) -> None:
+def test_what_will_not_happen_is_reported(schedule: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "faults.yaml"
     file.write_text(schedule)
     result = CliRunner().invoke(app, [*SMALL, "--faults", str(file)])
@@ -229,7 +229,7 @@ def test_the_classes_of_random_faults_are_in_the_help() -> None:
     assert "Classes: crash, wipe, kill" in text
 
 
-def test_nodes_that_cannot_reach_each_other_are_told(tmp_path: Path) -> None:
+def test_nodes_that_cannot_reach_each_other_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "office.yaml"
     file.write_text(DOCUMENT)
     faults = tmp_path / "faults.yaml"
@@ -290,7 +290,7 @@ def test_a_document_runs_its_routines(house: list[str]) -> None:
     assert json.loads(run(*house, "--json"))["protocol"]["traces"] == []
 
 
-def test_what_is_followed_must_be_there(house: list[str]) -> None:
+def test_a_followed_routine_must_exist(house: list[str]) -> None:
     assert "did you mean 'light'?" in " ".join(run(*house, "--follow", "ligth", code=2).split())
     assert "no routine runs" in run(*house, "--follow", "light", "--membership-only", code=2)
 
@@ -331,7 +331,7 @@ def test_a_broken_promise_is_a_no_with_its_history(house: list[str], monkeypatch
     assert CliRunner().invoke(app, [*house, "--json"]).exit_code == 1
 
 
-def test_a_lossy_election_is_told(tmp_path: Path) -> None:
+def test_a_lossy_election_is_reported(tmp_path: Path) -> None:
     file, faults = tmp_path / "house.yaml", tmp_path / "faults.yaml"
     file.write_text(ROUTINES)
     faults.write_text(
@@ -342,7 +342,7 @@ def test_a_lossy_election_is_told(tmp_path: Path) -> None:
     assert "lossy elections, as the protocol reports them: 2" in text
 
 
-def test_groups_that_could_not_act_are_told_before_the_verdict(tmp_path: Path) -> None:
+def test_groups_that_could_not_act_are_reported_before_the_verdict(tmp_path: Path) -> None:
     file = tmp_path / "floor.yaml"
     run("new", str(file))
     lines = run("sim", str(file), "--minutes", "4", "--crash", "2").splitlines()
@@ -353,7 +353,7 @@ def test_groups_that_could_not_act_are_told_before_the_verdict(tmp_path: Path) -
     assert "could not act" not in run("sim", str(file), "--minutes", "4", "--crash", "1")
 
 
-def test_what_a_new_leader_tells_again_is_no_change() -> None:
+def test_repeats_of_a_new_leader_are_no_change() -> None:
     def change(at_ms: float, device: str, status: str) -> DeviceChange:
         return DeviceChange(at_ms, DeviceId(device), status, "")
 

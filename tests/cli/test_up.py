@@ -98,12 +98,12 @@ def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> Non
         (["status", "--node", "n7"], 2, "no node 'n7' runs here; known: n1, n2, n3"),
     ],
 )
-def test_what_cannot_be_answered_is_told(run: Path, arguments: list[str], code: int, says: str) -> None:
+def test_unanswerable_requests_are_reported(run: Path, arguments: list[str], code: int, says: str) -> None:
     ended = comesh(*arguments, "--data", run)
     assert (ended.code, says in ended.stderr) == (code, True)
 
 
-def test_a_group_that_moves_on_is_told_in_one_line(mesh: tuple[Path, Running]) -> None:
+def test_a_group_that_moves_on_is_reported_in_one_line(mesh: tuple[Path, Running]) -> None:
     """An epoch has five seconds here."""
     mesh[1].wait_until_it_says("leader c1 serving")
     assert " retired " not in mesh[1].said()
@@ -154,7 +154,7 @@ def test_kill_and_ctrl_c_during_the_start_leave_nothing(tmp_path: Path) -> None:
     wait_for(lambda: processes_about(run) == [], "no process is left")
 
 
-def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_a_mesh_that_cannot_start_is_refused(tmp_path: Path) -> None:
     document = tmp_path / "small.yaml"
     document.write_text(SMALL)
     (tmp_path / "file").touch()

@@ -48,7 +48,7 @@ def asked(data: Path | None = None, last: str | None = None) -> Path:
         return client.directory
 
 
-def test_of_two_meshes_nobody_is_asked_unless_it_is_said_which(here: Here) -> None:
+def test_two_meshes_need_a_choice(here: Here) -> None:
     place = here.listens("hall", "n1")
     here.listens("house", "n1")
     for arguments in (("status",), ("status", "--node", "n1"), ("virtual", "set", "door", "open=true")):

@@ -47,7 +47,7 @@ def test_the_same_meaning_is_no_change() -> None:
     assert told(("# small groups", "# other words"), ("epoch: 60s", "epoch: 1m")) == ([], ())
 
 
-def test_settings_are_told_as_people_write_them() -> None:
+def test_settings_are_reported_as_people_write_them() -> None:
     found, means = told(("epoch: 60s", "epoch: 90s, membership_period: 2s"), ("name: Hall", "name: Big hall"))
     assert found == [
         "document name: Hall -> Big hall",
@@ -151,7 +151,7 @@ def test_orders_that_do_not_go_over(
 
 
 @pytest.mark.parametrize("replaced", [RENAMED, GONE, ()])
-def test_orders_that_do_not_stand_and_those_that_go_over_are_not_told(
+def test_lapsed_and_kept_orders_are_not_reported(
     replaced: tuple[tuple[str, str], ...],
 ) -> None:
     orders = Orders(paused={"noise": "ann"}, maintained={"lamp": "ann"})
@@ -165,7 +165,7 @@ def test_a_node_is_taken_out_and_comments_stay() -> None:
     assert "# in the attic" in after
 
 
-def test_a_node_that_cannot_be_taken_out_is_told_with_what_to_do() -> None:
+def test_a_node_that_cannot_be_taken_out_is_reported_with_what_to_do() -> None:
     with pytest.raises(EditError, match="no node 'n9'"):
         without_node(BEFORE, "n9")
     hosted = BEFORE.replace("horn: {place: [0m, 2m]", "horn: {on: n4")

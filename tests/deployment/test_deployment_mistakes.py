@@ -12,7 +12,7 @@ from comesh.deployment.problems import Severity, did_you_mean
 DOCUMENTS = Path(__file__).parent / "documents"
 
 
-def test_every_class_of_mistake_is_told_in_one_run() -> None:
+def test_every_class_of_mistake_is_reported_in_one_run() -> None:
     """Rewrite with: comesh validate mistakes.yaml 2> mistakes.txt, and read the difference."""
     outcome = load_bytes((DOCUMENTS / "mistakes.yaml").read_bytes(), "mistakes.yaml")
     assert outcome.deployment is None
@@ -159,7 +159,7 @@ def test_merge_keys_and_own_keys() -> None:
     assert outcome.deployment.nodes[NodeId("c")].place.x_mm == 3000
 
 
-def test_a_misspelled_key_that_is_needed_is_told_once_and_hides_nothing() -> None:
+def test_a_misspelled_key_that_is_needed_is_reported_once_and_hides_nothing() -> None:
     assert told(changed("b: {place: [1m, 0m]}", "b: {plce: [1m, 0m], nmae: x}")) == [
         "d.yaml:4: nodes.b.plce: unknown key 'plce'; did you mean 'place'?",
         "d.yaml:4: nodes.b.nmae: unknown key 'nmae'; did you mean 'name'?",

@@ -56,7 +56,7 @@ def test_words_for_true_and_false(word: str, expected: str) -> None:
     assert problem.endswith(expected)
 
 
-def test_a_cron_line_is_told_field_by_field() -> None:
+def test_a_cron_line_is_reported_field_by_field() -> None:
     with pytest.raises(WrongError) as told_of:
         parse_cron("61 25 * * *")
     assert "the minute '61' (possible: 0 to 59), and the hour '25' (possible: 0 to 23)" in told_of.value.what
@@ -116,7 +116,7 @@ def test_a_secret_without_a_name(end: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"a: \xff\n", b"\x7fELF\x00", b"\xff\xfea", b"#" * 1_000_001])
-def test_what_is_no_text_could_not_be_read(data: bytes) -> None:
+def test_bytes_that_are_not_text_cannot_be_read(data: bytes) -> None:
     outcome = load_bytes(data)
     assert outcome.could_not_read and not outcome.stopped_early
 
@@ -159,7 +159,7 @@ def test_clauses(clause: str, expected: str) -> None:
     assert expected in problem
 
 
-def test_a_mistake_in_an_anchor_is_told_once() -> None:
+def test_a_mistake_in_an_anchor_is_reported_once() -> None:
     lamps = "".join(f"  lamp_{n}: {{<<: *lamp, place: [{n}m, 0m]}}\n" for n in range(4))
     text = "x-lamp: &lamp\n  readings: {on: boool}\n  nmae: x\n" + SMALL.replace(
         "devices:\n", "devices:\n" + lamps
@@ -205,7 +205,7 @@ def test_columns_are_those_of_the_values() -> None:
         ("now.hour in [24, 25]", "this can never be true"),
     ],
 )
-def test_what_is_never_or_always_true_is_a_warning(clause: str, expected: str) -> None:
+def test_conditions_that_are_never_or_always_true_warn(clause: str, expected: str) -> None:
     outcome = check(with_routine(f"when: >-\n      {clause}"))
     assert outcome.deployment is not None
     [problem] = outcome.warnings
@@ -226,7 +226,7 @@ def test_what_is_never_or_always_true_is_a_warning(clause: str, expected: str) -
         "lamp.level + 1 > 260",
     ],
 )
-def test_what_can_be_true_and_false_is_no_warning(clause: str) -> None:
+def test_conditions_that_can_be_true_and_false_do_not_warn(clause: str) -> None:
     assert told(with_routine(f"when: >-\n      {clause}")) == []
 
 

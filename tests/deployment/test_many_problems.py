@@ -81,11 +81,11 @@ def test_many_warnings_alone_do_not_stop_a_deployment() -> None:
         ("3", "expected a text, got 3; put it in quotes"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_told(name: str, expected: str) -> None:
+def test_a_name_that_cannot_be_used_is_reported(name: str, expected: str) -> None:
     assert told(f"name: {name}\n{SMALL}") == [f"d.yaml:1: name: {expected}"]
 
 
-def test_a_clause_that_only_planning_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clause_that_only_planning_refuses_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: Deployment) -> None:
         raise WrongClauseError([ClauseError(0, "unknown device 'x'")])
 

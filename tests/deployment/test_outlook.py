@@ -82,7 +82,7 @@ def test_one_domain_for_all_stops_everything() -> None:
     assert "in some epochs" not in warning
 
 
-def test_two_domains_are_not_enough_and_the_warning_says_who_stops_when() -> None:
+def test_two_domains_are_not_enough_and_the_warning_names_groups_and_epochs() -> None:
     plan = office(["mains", "mains", "mains", "mains", "solar", "solar"])
     warnings = domain_warnings(plan)
     assert len(warnings) == 2
@@ -108,7 +108,7 @@ def test_hosted_devices_go_dark_with_their_domain_and_hit_routines() -> None:
     assert dark_words(ups) == ""
 
 
-def test_groups_without_a_majority_are_told() -> None:
+def test_groups_without_a_majority_are_reported() -> None:
     plan = office([None] * 5)
     gone = [node.id for node in plan.nodes[1:]]
     ahead = forecast(plan, 3, gone)

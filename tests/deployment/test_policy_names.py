@@ -105,7 +105,7 @@ def test_what_is_installed_is_found_by_itself(monkeypatch: pytest.MonkeyPatch, t
     assert told(text(members="last-first", strategy="own-queue")) == []
 
 
-def test_an_installed_package_that_cannot_be_had_is_told(
+def test_an_installed_package_that_cannot_be_had_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     install(monkeypatch, tmp_path, "import there_is_no_such_module\n")
@@ -118,7 +118,7 @@ def test_an_installed_package_that_cannot_be_had_is_told(
     ("source", "why"),
     [(None, "there is no such file"), ("1 // 0", "ZeroDivisionError"), ("x = (", "SyntaxError")],
 )
-def test_a_file_that_cannot_be_had_is_told(tmp_path: Path, source: str | None, why: str) -> None:
+def test_a_file_that_cannot_be_had_is_reported(tmp_path: Path, source: str | None, why: str) -> None:
     file = tmp_path / "wrong.py"
     if source is not None:
         file.write_text(source)

@@ -22,7 +22,7 @@ def told(node: OneNode, read: NodeRead[Any]) -> Any:
     return msgspec.msgpack.decode(answer)
 
 
-def test_lists_are_given_to_who_has_older_ones_and_posted_for_all(tmp_path: Path) -> None:
+def test_newer_lists_go_to_nodes_with_older_ones_and_are_announced(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_node(tmp_path) as node:
             trust = node.assembly.trust

@@ -42,7 +42,7 @@ def test_a_flood_is_bounded_and_goes_on_with_cookies() -> None:
     assert 0 < others <= sent.garbage <= 500
 
 
-def test_a_flood_ends_with_who_started_it() -> None:
+def test_a_flood_ends_with_its_starter() -> None:
     with subprocess.Popen([*COMMAND, "9", "--seconds", "600"], stdin=subprocess.PIPE) as flood:
         assert flood.stdin is not None
         flood.stdin.close()

@@ -257,7 +257,7 @@ def test_half_a_line_at_the_end_is_left_out(changed: Sound) -> None:
     assert verdict_of(changed).lines == before.lines - 1
 
 
-def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_recordings_are_refused(tmp_path: Path) -> None:
     document = tmp_path / "no.yaml"
     document.write_text("nodes: 1\n")
     with pytest.raises(JudgeError, match=r"no\.yaml"):

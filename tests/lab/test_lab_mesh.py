@@ -157,7 +157,7 @@ def test_a_mesh_works_over_hops(document: Path, tmp_path: Path) -> None:
     assert verdict.acts > 6
 
 
-def test_a_process_that_stands_still_is_told_from_one_that_ended(document: Path, tmp_path: Path) -> None:
+def test_a_process_that_stands_still_is_reported_from_one_that_ended(document: Path, tmp_path: Path) -> None:
     with Mesh(document, tmp_path / "mesh") as mesh:
         mesh.start("n1")
         mesh.wait_for(lambda: mesh.status("n1") is not None, "it answers", bound_s=BOUND_S)

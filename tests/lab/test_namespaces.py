@@ -136,7 +136,7 @@ def test_every_node_reaches_the_devices(line: Namespaces) -> None:
 
 
 @needs_root
-def test_what_a_crashed_run_left_is_removed() -> None:
+def test_leftovers_of_a_crashed_run_are_removed() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     namespace = f"{namespaces.PREFIX}{gone.pid}-0-n1"
@@ -151,7 +151,7 @@ def test_what_a_crashed_run_left_is_removed() -> None:
 
 
 @needs_root
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_links_are_refused() -> None:
     with pytest.raises(NamespacesError, match="'n3', which is no node"):
         Namespaces(["n1", "n2"], [("n1", "n3")])
     with Namespaces(["n1", "n2"], []) as mesh, pytest.raises(NamespacesError, match="are no neighbours"):
@@ -177,7 +177,7 @@ def test_shapes_are_those_of_the_paper(seed: int) -> None:
     assert not is_connected(["a", "b", "c"], [("a", "b")])
 
 
-def test_what_another_lab_removes_first_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_that_another_lab_removes_first_are_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [f"{namespaces.PREFIX}999999999-0-n1", f"{namespaces.PREFIX}999999999-0-n2"]
 
     def another_was_faster(namespace: str) -> None:

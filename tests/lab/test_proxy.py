@@ -184,7 +184,7 @@ async def send_numbers(mesh: Mesh, count: int) -> list[int]:
     return [int(data) for data in mesh.ears["b"].messages if data != LAST]
 
 
-def test_what_is_lost_is_drawn_from_the_seed() -> None:
+def test_losses_are_drawn_from_the_seed() -> None:
     heard: list[list[int]] = []
 
     async def body(mesh: Mesh) -> None:
@@ -227,7 +227,7 @@ def test_a_stranger_is_not_taken_for_the_node() -> None:
     run(body)
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_settings_are_refused() -> None:
     with pytest.raises(ProxyError, match="loss is 2"):
         Link(loss=2.0)
     with pytest.raises(ProxyError, match="must not be negative"):

@@ -53,7 +53,7 @@ def test_what_the_next_process_found_is_what_was_left() -> None:
     assert number_of(machine.disk) == 3
 
 
-def test_a_cut_that_nobody_was_told_of_counts_too() -> None:
+def test_an_unannounced_cut_counts_too() -> None:
     machine = written(5, flushed_byte=30)
     machine.end(None)
     machine.disk.cut(40)

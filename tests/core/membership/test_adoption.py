@@ -79,7 +79,7 @@ def test_a_mesh_grows_and_shrinks_and_agrees(seed: int) -> None:
     assert mesh.run_until(lambda: mesh.all_believe(victim, MemberState.DEAD)) < 4
 
 
-def test_half_a_mesh_that_has_not_heard_yet_disturbs_nobody() -> None:
+def test_half_a_mesh_without_the_new_version_disturbs_nobody() -> None:
     mesh = Mesh(12, later=3)
     mesh.run(15)
     mesh.log.clear()
@@ -146,7 +146,7 @@ def test_the_digest_is_that_of_a_table_that_never_had_other_nodes() -> None:
     )
 
 
-def test_suspicions_of_those_who_stay_go_on_and_of_the_removed_end() -> None:
+def test_suspicions_of_remaining_nodes_go_on_and_of_removed_ones_end() -> None:
     made = medley("b", "m", "x", "z")
     hear(made, "z", gossip("x", MemberState.SUSPECT, by="z"))
     hear(made, "z", gossip("b", MemberState.SUSPECT, by="z"))

@@ -235,7 +235,7 @@ def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
     )
 
 
-def test_of_two_announcements_of_one_version_all_keep_the_same() -> None:
+def test_all_nodes_keep_the_same_of_two_announcements_of_one_version() -> None:
     mesh = Mesh(6)
     mesh.run(5)
     mesh.post(mesh.ids[0], "config/c1", 5, b"one")
@@ -414,7 +414,7 @@ def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
     assert ping.message.gossip.members[0].state == MemberState.SUSPECT, "so that it can contradict"
 
 
-def test_a_giant_gossip_is_bounded_and_told_once() -> None:
+def test_giant_gossip_is_bounded_and_reported_once() -> None:
     mesh = Mesh(3)
     mesh.run(5)
     node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation

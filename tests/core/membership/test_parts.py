@@ -48,7 +48,7 @@ def believing(updates: list[tuple[int, Incarnation, MemberState]]) -> Table:
 
 
 @given(updates_of_two, st.randoms(use_true_random=False))
-def test_all_who_heard_the_same_believe_the_same(
+def test_nodes_with_the_same_updates_believe_the_same(
     updates: list[tuple[int, Incarnation, MemberState]], shuffler: Random
 ) -> None:
     table = believing(updates)
@@ -60,7 +60,7 @@ def test_all_who_heard_the_same_believe_the_same(
     assert table.living == other.living == len(table.living_numbers())
 
 
-def test_digests_tell_who_is_gone_and_at_which_incarnation() -> None:
+def test_digests_cover_gone_nodes_and_their_incarnations() -> None:
     life = Incarnation(1, 5)
     digest = {state: believing([(0, life, state)]).digest for state in MemberState}
     assert digest[MemberState.ALIVE] == digest[MemberState.SUSPECT] == Table(line(2)).digest

@@ -153,7 +153,7 @@ def test_anchors_are_spread_over_what_routines_touch() -> None:
         ([node("n")], [], [], {"lsh": Lsh(r_milli=0)}, "lsh.r_milli is 0"),
     ],
 )
-def test_what_has_no_plan_is_refused_with_the_reason(
+def test_a_document_without_a_plan_is_refused_with_the_reason(
     nodes: list[PlannedNode],
     devices: list[PlannedDevice],
     routines: list[PlannedRoutine],

@@ -120,7 +120,7 @@ def test_a_leader_policy_ranks_and_changes_no_member(leaders: Leaders) -> None:
         assert away == sorted(away, reverse=True)
 
 
-def test_spread_takes_of_the_near_ones_who_leads_the_fewest_devices() -> None:
+def test_spread_takes_the_near_node_that_leads_the_fewest_devices() -> None:
     local, spread = (Selector(grid_plan(100, 1, f=2, leaders=name)) for name in ("locality", "spread"))
     for group in local.watched:
         others = [one for one in local.watched if one != group]
@@ -145,12 +145,12 @@ def test_spread_takes_of_the_near_ones_who_leads_the_fewest_devices() -> None:
     ],
     ids=["before the first", "after the last", "raises"],
 )
-def test_a_policy_that_fails_is_told_by_its_name(members: Members, wrong: MemberFunction) -> None:
+def test_a_policy_that_fails_is_reported_by_its_name(members: Members, wrong: MemberFunction) -> None:
     with pytest.raises(PlanningError, match="member policy 'own' failed for c1: "):
         grid_plan(60, 1, members=members(wrong))
 
 
-def test_a_leader_policy_that_fails_is_told_by_its_name(leaders: Leaders) -> None:
+def test_a_leader_policy_that_fails_is_reported_by_its_name(leaders: Leaders) -> None:
     def wrong(choice: Choice, chosen: Chosen) -> list[int]:
         raise KeyError(choice.group)
 
@@ -158,7 +158,7 @@ def test_a_leader_policy_that_fails_is_told_by_its_name(leaders: Leaders) -> Non
         grid_plan(60, 1, leaders=leaders(wrong))
 
 
-def test_unknown_names_are_told_with_the_known_ones() -> None:
+def test_unknown_names_are_reported_with_the_known_ones() -> None:
     with pytest.raises(
         PlanningError, match="unknown member policy 'nobody'; known: locality, lsh-mix, random"
     ):

@@ -340,7 +340,7 @@ def test_a_flush_in_a_thread_covers_what_came_before_it(data: Path, monkeypatch:
     journal.close()
 
 
-def test_fast_flushes_are_told_from_slow_ones(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_flushes_are_reported_from_slow_ones(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = begin(data)
     now_s, takes_s = 0.0, 0.0
 

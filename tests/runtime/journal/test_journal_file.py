@@ -371,7 +371,7 @@ def test_two_processes_cannot_share_a_directory(data: Path) -> None:
     again.close()
 
 
-def test_what_a_killed_process_said_was_flushed_is_there(data: Path) -> None:
+def test_records_that_a_killed_process_flushed_are_there(data: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from comesh.runtime.journal import Journal\n"
         "from comesh.core.journal import DocumentKept\n"

@@ -59,7 +59,7 @@ def test_a_peer_that_restarts_and_speaks_first_replaces_its_session() -> None:
     asyncio.run(story())
 
 
-def test_of_two_processes_with_one_name_both_can_be_told() -> None:
+def test_both_of_two_processes_with_one_name_get_messages() -> None:
     async def story() -> None:
         inbox, older, younger = Inbox(), Inbox(), Inbox()
         async with (
@@ -391,7 +391,7 @@ def test_ipv6_and_both_families_at_once() -> None:
     asyncio.run(story())
 
 
-def test_a_taken_port_is_told() -> None:
+def test_a_taken_port_is_reported() -> None:
     async def story() -> None:
         async with opened(make(ONE), Inbox()) as one:
             with pytest.raises(TransportError, match=f"cannot listen on {HOST} port {one.port}"):
@@ -400,7 +400,7 @@ def test_a_taken_port_is_told() -> None:
     asyncio.run(story())
 
 
-def test_what_cannot_be_sent_is_counted() -> None:
+def test_messages_that_cannot_be_sent_are_counted() -> None:
     async def story() -> None:
         async with opened(make(ONE), Inbox()) as one:
             one.set_addresses(TWO, [("203.0.113.1", 0)])
