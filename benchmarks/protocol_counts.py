@@ -240,7 +240,7 @@ def handoff_rows(shape: Shape, meshes: list[Mesh]) -> Iterator[Row]:
 
 class RunCost(NamedTuple):
     commits: int
-    letters: int
+    messages: int
 
 
 def run_cost(devices: tuple[DeviceId, ...], strategy: Strategy, seed: int) -> RunCost:
@@ -256,7 +256,7 @@ def run_cost(devices: tuple[DeviceId, ...], strategy: Strategy, seed: int) -> Ru
     one.run(20.0)
     ended = [traced for traced in one.traces if traced.what == "finished"]
     assert len(ended) == 1, f"{len(ended)} runs finished"
-    return RunCost(len(one.commits), sum(sent.letter is not None for sent in one.sent))
+    return RunCost(len(one.commits), sum(sent.work is not None for sent in one.sent))
 
 
 def devices_of(clusters: int, each: int, seed: int) -> tuple[DeviceId, ...]:

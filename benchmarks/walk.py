@@ -27,7 +27,15 @@ from comesh.core.effects import CancelTimer, Committed, Effect, Observe, SetTime
 from comesh.core.events import DeviceAnswered, MessageReceived, TimerFired
 from comesh.core.group_messages import InConfig
 from comesh.core.node import AnyEvent
-from comesh.core.work_messages import Command, CommandState, Letter, LockRequest, LockState, Release, Released
+from comesh.core.work_messages import (
+    Command,
+    CommandState,
+    GroupMessage,
+    LockRequest,
+    LockState,
+    Release,
+    Released,
+)
 from protocol_rows import at_most, show
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "scenarios"))
@@ -160,8 +168,8 @@ def _stage(event: AnyEvent) -> str | None:
             if device == DOOR:
                 return STAGES["door"]
             return STAGES["acted"] if readings.get("on") else READ
-        case MessageReceived(message=Letter() as letter):
-            return STAGES[type(letter.body)]
+        case MessageReceived(message=GroupMessage() as message):
+            return STAGES[type(message.body)]
         case MessageReceived(message=InConfig()):
             return STAGES["acked"]
         case TimerFired(timer=timer) if timer.part == "group":

@@ -116,7 +116,7 @@ def group_messages_table() -> str:
     return _structs(group_messages.Body)
 
 
-def letters_table() -> str:
+def work_messages_table() -> str:
     return _structs(work_messages.Work)
 
 
@@ -228,7 +228,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "stage-table": stage_table,
     "journal": journal_table,
     "group-messages": group_messages_table,
-    "letters": letters_table,
+    "work-messages": work_messages_table,
     "records": records_table,
     "settings": settings_table,
 }

@@ -20,7 +20,7 @@ from comesh.core.messages import Datagram, encode
 from comesh.core.stamps import OPENING, Fence, RunId, Stamp
 from comesh.core.step import Step
 from comesh.core.strategies import Strategy
-from comesh.core.work_messages import Letter, LockRequest, LockState, Release, Released, Work
+from comesh.core.work_messages import GroupMessage, LockRequest, LockState, Release, Released, Work
 from comesh.runtime.assembly import Assembly
 from comesh.runtime.log import Log
 from comesh.runtime.options import from_text
@@ -44,18 +44,18 @@ class Asking(Assembly):
         groups = self.node.groups
         assert groups is not None
         post = groups.router
-        usual, usual_early = post._on_letter, groups.deliver_early
+        usual, usual_early = post._on_message, groups.deliver_early
 
-        def on_letter(sender: NodeId, letter: Letter, step: Step) -> None:
-            if letter.to == BENCH:
-                step.observe(Answered(_key(letter.body), None, None, ""))
+        def on_message(sender: NodeId, message: GroupMessage, step: Step) -> None:
+            if message.to == BENCH:
+                step.observe(Answered(_key(message.body), None, None, ""))
             else:
-                usual(sender, letter, step)
+                usual(sender, message, step)
 
-        def on_early(sender: NodeId, letter: Letter, step: Step) -> None:
-            (on_letter if letter.to == BENCH else usual_early)(sender, letter, step)
+        def on_early(sender: NodeId, message: GroupMessage, step: Step) -> None:
+            (on_message if message.to == BENCH else usual_early)(sender, message, step)
 
-        post._on_letter, groups.deliver_early = on_letter, on_early
+        post._on_message, groups.deliver_early = on_message, on_early
         self.host.listeners.append(self._told)
 
     def _told(self, told: Observation) -> None:
@@ -65,8 +65,8 @@ class Asking(Assembly):
                 heard()
 
     def say(self, to: NodeId, body: Work, key: str, heard: Callable[[], None]) -> None:
-        letter = Letter(GroupId("c1"), BENCH, FENCE, 1, body)
-        data = encode(Datagram(self.node.membership.incarnation, 1, letter))
+        message = GroupMessage(GroupId("c1"), BENCH, FENCE, 1, body)
+        data = encode(Datagram(self.node.membership.incarnation, 1, message))
         again = asyncio.get_running_loop().call_later(RESEND_S, self.transport.send, to, data)
 
         def done() -> None:

@@ -142,7 +142,7 @@ def _is_of_run(one: Any, run: Any, attempt: int) -> bool:
 
 
 def _send_and_write(self: Any, entry: Any, waiting: Any, step: Any) -> None:
-    self._send_with_letters(waiting, step)
+    self._send_with_messages(waiting, step)
     self.member.persist(entry, self.ballot, step)
 
 
@@ -214,14 +214,14 @@ PROTECTIONS: Final = (
         breaks=_CHAIN | _LOCKS | {_LOSS},
     ),
     Protection(
-        name="letters where two decide",
-        what="a member acts on a letter that came with an update only where its leader and it are a quorum",
+        name="messages where two decide",
+        what="a member acts on a message that came with an update only where its leader and it are a quorum",
         off=replacing(Member, "completes_quorum", _always),
         breaks=_CHAIN | _LOCKS,
     ),
     Protection(
-        name="letters after writing",
-        what="a leader has written what it sends letters with: the member counts on that",
+        name="messages after writing",
+        what="a leader has written what it sends messages with: the member counts on that",
         off=replacing(Leadership, "_write_and_send", _send_and_write),
         breaks=_CHAIN | _LOCKS,
     ),

@@ -32,7 +32,7 @@ from comesh.core.program import DeviceProgram, Program, ProtocolSettings, Routin
 from comesh.core.records import Record
 from comesh.core.selection import make_plan
 from comesh.core.strategies import Strategy
-from comesh.core.work_messages import Letter, Work
+from comesh.core.work_messages import GroupMessage, Work
 from comesh.drivers.virtual.devices import CommandSpec, DeviceSpec
 from comesh.drivers.virtual.sources import Constant, Script, Source
 from comesh.sim.checks import Checks
@@ -88,7 +88,7 @@ def sends(
         message = effect.message
         if isinstance(message, InConfig):
             return isinstance(message.body, kind) and of in ("", message.group)
-        return isinstance(message, Letter) and isinstance(message.body, kind) and of in ("", message.to)
+        return isinstance(message, GroupMessage) and isinstance(message.body, kind) and of in ("", message.to)
 
     return wanted
 

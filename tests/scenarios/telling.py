@@ -29,12 +29,12 @@ from comesh.core.group_messages import (
     Acked,
     InConfig,
     Installed,
-    Lettered,
     Probe,
     Probed,
     Ready,
     Sync,
     Update,
+    UpdateWithMessages,
 )
 from comesh.core.ids import NodeId
 from comesh.core.journal import Appended, ConfigKept, JournalRecord, Promised, StateTaken, Tombstone, put_all
@@ -43,7 +43,7 @@ from comesh.core.records import Entry, HandoffRecord, Record
 from comesh.core.work_messages import (
     EventsSeen,
     Fire,
-    Letter,
+    GroupMessage,
     Ordered,
     Reading,
     Seen,
@@ -155,8 +155,8 @@ class Telling:
         match effect:
             case Send(message=InConfig() as message):
                 self._in_config(machine, effect.to, message, lost)
-            case Send(message=Letter() as letter):
-                self._letter(machine, effect.to, letter, lost, held_ms)
+            case Send(message=GroupMessage() as message):
+                self._letter(machine, effect.to, message, lost, held_ms)
             case Persist():
                 self._persist(machine, effect.record, effect.flush)
             case Observe():
@@ -195,9 +195,9 @@ class Telling:
         if (machine, to, key) not in self._said:
             self._said.add((machine, to, key))
             self._send(machine, to, text, lost)
-        if isinstance(body, Lettered):
-            for letter in body.letters:
-                self._letter(machine, to, letter, lost, 0.0)
+        if isinstance(body, UpdateWithMessages):
+            for carried in body.messages:
+                self._letter(machine, to, carried, lost, 0.0)
 
     def _update(self, machine: str, message: InConfig, update: Update) -> str:
         """Its entries, in words."""
@@ -221,14 +221,14 @@ class Telling:
 
     # -- between groups ----------------------------------------------------------------------------------
 
-    def _letter(self, machine: str, to: NodeId, letter: Letter, lost: bool, held_ms: float) -> None:
-        body = letter.body
-        if DEPLOYMENT in (letter.to, letter.sender) or isinstance(body, _HIDDEN_WORK):
+    def _letter(self, machine: str, to: NodeId, message: GroupMessage, lost: bool, held_ms: float) -> None:
+        body = message.body
+        if DEPLOYMENT in (message.to, message.sender) or isinstance(body, _HIDDEN_WORK):
             return
         if isinstance(body, Ordered) and body.run is not None:
             return
-        sender = letter.sender or ("a person" if isinstance(body, Fire) else "a node")
-        text = f"{sender} to {letter.to or 'who asked'}: {work_words(body, self.runs)}"
+        sender = message.sender or ("a person" if isinstance(body, Fire) else "a node")
+        text = f"{sender} to {message.to or 'who asked'}: {work_words(body, self.runs)}"
         if (machine, to, text) in self._said:
             text += " (again)"
         self._said.add((machine, to, text))

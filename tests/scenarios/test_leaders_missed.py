@@ -9,7 +9,7 @@ from comesh.core.group_messages import Ask, Claim, Update
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import HandoffRecord, Record
-from comesh.core.work_messages import Letter, LockRequest, NotLeader
+from comesh.core.work_messages import GroupMessage, LockRequest, NotLeader
 
 LEASE_MS = 1000.0
 GOSSIP_MS = 200.0
@@ -115,7 +115,7 @@ def test_a_leader_that_hands_off_names_the_next() -> None:
 
     def corrects(machine: str, effect: Effect) -> bool:
         if machine == "n1" and isinstance(effect, Send) and effect.to == "n6":
-            body = effect.message.body if isinstance(effect.message, Letter) else None
+            body = effect.message.body if isinstance(effect.message, GroupMessage) else None
             if isinstance(body, NotLeader):
                 named.append(body.leader)
         return False

@@ -23,7 +23,7 @@ from comesh.core.step import Step
 from comesh.core.work_messages import (
     BreakLock,
     Command,
-    Letter,
+    GroupMessage,
     Maintain,
     Pause,
     Remember,
@@ -159,7 +159,7 @@ def test_a_command_that_went_to_the_wrong_node_is_not_sent_on_after_the_pause() 
     assert run.stage is Stage.EXECUTING
     fence = groups.serving(KITCHEN).fence
     command = Command(Origin(run.run, run.attempt), LAMP, Action("fade", True, 4000.0), fence)
-    again = [Sent(0.0, Letter(HALL, KITCHEN, fence, 1, command), 0)]
+    again = [Sent(0.0, GroupMessage(HALL, KITCHEN, fence, 1, command), 0)]
     step = Step(mesh.stage.world.now_ms, mesh.stage.world.now_ms)
     groups.router._send_again(again, step)
     assert len(step.effects) + len(groups.router.inside) == 1

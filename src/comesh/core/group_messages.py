@@ -7,7 +7,7 @@ from comesh.core.ids import Counter, DeviceId, DurationMs, GroupId
 from comesh.core.records import Record, SaidEntry
 from comesh.core.stamps import Ballot, Era
 from comesh.core.values import Value
-from comesh.core.work_messages import Letter
+from comesh.core.work_messages import GroupMessage
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True):
@@ -102,11 +102,11 @@ class Update(_Body, frozen=True, tag=9):
     busy: bool = False
 
 
-class Lettered(Update, frozen=True, tag=25):
-    """With letters that wait for the commit of these entries or earlier ones. The receiver knows of it before
-    the leader does: once it has accepted them, two have, and two are a quorum here."""
+class UpdateWithMessages(Update, frozen=True, tag=25):
+    """With messages that wait for the commit of these entries or earlier ones. The receiver knows of it
+    before the leader does: once it has accepted them, two have, and two are a quorum here."""
 
-    letters: tuple[Letter, ...] = ()
+    messages: tuple[GroupMessage, ...] = ()
 
 
 class Acked(_Body, frozen=True, tag=10):
@@ -239,7 +239,7 @@ Body = (
     | Probe
     | Probed
     | SeatGiven
-    | Lettered
+    | UpdateWithMessages
 )
 
 

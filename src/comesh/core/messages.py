@@ -15,7 +15,7 @@ import msgspec
 
 from comesh.core.group_messages import InConfig
 from comesh.core.ids import Counter, DurationMs, Incarnation, NodeId
-from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, GroupMessage
 
 WIRE_VERSION = 2
 DEFLATED = 0x80
@@ -136,7 +136,7 @@ class Doubled(_Message, frozen=True, tag=7):
 
 
 MembershipMessage = Ping | Ack | PingRequest | Gossip | Exchange | Page | Nack | Doubled
-Message = MembershipMessage | InConfig | Letter | DocumentAsked | DocumentGiven
+Message = MembershipMessage | InConfig | GroupMessage | DocumentAsked | DocumentGiven
 
 
 class Datagram(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -29,7 +29,7 @@ from comesh.core.membership.table import Table
 from comesh.core.messages import Gossip, GossipItems
 from comesh.core.program import Program
 from comesh.core.step import Step
-from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, GroupMessage
 
 AnyEvent = (
     MessageReceived
@@ -48,7 +48,7 @@ AnyEvent = (
 )
 
 
-_OF_GROUPS = (InConfig, Letter, DocumentAsked, DocumentGiven)
+_OF_GROUPS = (InConfig, GroupMessage, DocumentAsked, DocumentGiven)
 
 
 def no_compiler(text: str, version: int, before: Program) -> Program:
@@ -61,7 +61,7 @@ MAX_TOGETHER = 256
 
 def _shares_entry(event: AnyEvent) -> bool:
     if isinstance(event, MessageReceived):
-        return isinstance(event.message, Letter)
+        return isinstance(event.message, GroupMessage)
     return isinstance(event, DeviceAnswered | DeviceReported)
 
 
@@ -102,7 +102,7 @@ class Node:
         return self.steps((event,), now_ms, wall_ms)
 
     def steps(self, events: Sequence[AnyEvent], now_ms: float, wall_ms: float | None = None) -> list[Effect]:
-        """Events that happened together, in order. Letters and what devices say share an entry of their
+        """Events that happened together, in order. Messages and what devices say share an entry of their
         group, so that a busy group commits many of them at once. All else finds the groups settled."""
         step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
         groups = self.groups
@@ -201,14 +201,14 @@ class Node:
     def _on_group_message(
         self,
         event: MessageReceived,
-        message: InConfig | Letter | DocumentAsked | DocumentGiven,
+        message: InConfig | GroupMessage | DocumentAsked | DocumentGiven,
         groups: Groups,
         step: Step,
     ) -> None:
         match message:
             case InConfig():
                 groups.on_in_config(event.sender, message, step)
-            case Letter():
+            case GroupMessage():
                 groups.router.on_message(event, message, step)
             case DocumentAsked():
                 groups.router.on_document_asked(event.sender, message, step)

@@ -204,7 +204,7 @@ class Program:
 
     @cached_property
     def correspondents(self) -> dict[GroupId, tuple[GroupId, ...]]:
-        """The groups that each group exchanges letters with: one has a routine that touches the other's
+        """The groups that each group exchanges messages with: one has a routine that touches the other's
         devices, or a routine of a third touches those of both."""
         touched = {routine: {group} for routine, group in self.group_of_routine.items()}
         for by_device in (self.watchers, self.listeners, self.users):

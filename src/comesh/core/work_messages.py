@@ -1,6 +1,7 @@
-"""What groups say to each other about devices and routines (protocol, sections 6 and 7), each in a `Letter`.
+"""What groups say to each other about devices and routines (protocol, sections 6 and 7), each in a
+`GroupMessage`.
 
-A letter goes from the leader of one group to the leader of another, after what it speaks of is committed.
+A message goes from the leader of one group to the leader of another, after what it speaks of is committed.
 Every request is repeated until answered, and every one may come twice, late, or never.
 """
 
@@ -348,7 +349,7 @@ Asking = (
 
 
 def part_for(body: Work) -> str:
-    """The part of a served group that a letter is for."""
+    """The part of a served group that a message is for."""
     if isinstance(body, ToDevices):
         return "devices"
     if isinstance(body, Order):
@@ -356,7 +357,7 @@ def part_for(body: Work) -> str:
     return "deployment" if isinstance(body, Apply) else "routines"
 
 
-class Letter(msgspec.Struct, frozen=True, array_like=True, tag=21):
+class GroupMessage(msgspec.Struct, frozen=True, array_like=True, tag=21):
     """From the leader of one group (or, without one, from a node) to the leader of another, or back."""
 
     to: GroupId | None

@@ -48,14 +48,14 @@ from comesh.core.ids import NodeId
 from comesh.core.journal import Image, JournalRecord
 from comesh.core.messages import WIRE_VERSION, Datagram, Doubled, WireError, decode, encode, wire_version
 from comesh.core.node import AnyEvent, Node
-from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, GroupMessage
 from comesh.runtime.timers import Timers
 from comesh.runtime.transport import Transport
 
 RETRY_DISK_MS: Final = 1000.0
 MAX_WAITING: Final = 100_000
 """Effects that wait for the disk. A disk that takes so long is treated as one that cannot be written."""
-_OF_GROUPS: Final = (InConfig, Letter, DocumentAsked, DocumentGiven)
+_OF_GROUPS: Final = (InConfig, GroupMessage, DocumentAsked, DocumentGiven)
 _RETRY: Final = Timer("host", "disk")
 _FLUSH: Final = Timer("host", "flush")
 

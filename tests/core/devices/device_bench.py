@@ -35,7 +35,7 @@ from comesh.core.values import Value
 from comesh.core.work_messages import (
     Command,
     FenceAsked,
-    Letter,
+    GroupMessage,
     LockRequest,
     LockState,
     Release,
@@ -121,8 +121,8 @@ class _Surroundings:
         self._bench = bench
         self._call = 0
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        self._bench.posted.append(letter)
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step) -> None:
+        self._bench.posted.append(message)
 
     def next_call(self, serving: Serving) -> int:
         self._call += 1
@@ -166,7 +166,7 @@ class Bench:
         }
         for device in silent:
             del self.answering[device]
-        self.posted: list[Letter] = []
+        self.posted: list[GroupMessage] = []
         self.local: list[Work] = []
         self.done: list[Effect] = []
         self.probed: list[DeviceId] = []
@@ -210,7 +210,7 @@ class Bench:
 
     def say(self, body: ToDevices, sender: GroupId = AWAY) -> None:
         step = self._step()
-        self.devices.on_letter(Letter(HOME, sender, FENCE, 1, body), OTHER, step)
+        self.devices.on_message(GroupMessage(HOME, sender, FENCE, 1, body), OTHER, step)
         self._finish(step)
 
     def answer(
@@ -255,8 +255,8 @@ class Bench:
 
     def take(self, kind: type[_W]) -> list[_W]:
         """What was said of this kind to other groups since last asked."""
-        found = [letter.body for letter in self.posted if isinstance(letter.body, kind)]
-        self.posted = [letter for letter in self.posted if not isinstance(letter.body, kind)]
+        found = [message.body for message in self.posted if isinstance(message.body, kind)]
+        self.posted = [message for message in self.posted if not isinstance(message.body, kind)]
         return found
 
     def take_local(self, kind: type[_W]) -> list[_W]:
@@ -337,11 +337,11 @@ class Bench:
     def _finish(self, step: Step) -> None:
         """Local mail, then seal, then (if commits go through) commit, until nothing is left to do."""
         while True:
-            while (letter := self.serving.take_local()) is not None:
-                if isinstance(letter.body, ToDevices):
-                    self.devices.on_letter(letter, self._surroundings.own, step)
+            while (message := self.serving.take_local()) is not None:
+                if isinstance(message.body, ToDevices):
+                    self.devices.on_message(message, self._surroundings.own, step)
                 else:
-                    self.local.append(letter.body)
+                    self.local.append(message.body)
             entry = self.serving.seal()
             if entry is not None:
                 self._proposed.append(entry)

@@ -76,7 +76,7 @@ def passing(*devices: DeviceId, home: Home | None = None) -> LockRequest:
 
 def posted(bench: Bench, kind: type[LockRequest | LockState]) -> list[GroupId | None]:
     """To whom, since last asked."""
-    to = [letter.to for letter in bench.posted if isinstance(letter.body, kind)]
+    to = [message.to for message in bench.posted if isinstance(message.body, kind)]
     bench.take(kind)
     return to
 
@@ -88,7 +88,7 @@ def test_what_is_granted_at_once_is_passed_on_after_commit() -> None:
     bench.say(passing(LAMP, FAN))
     assert not bench.posted
     bench.commit()
-    assert sorted(str(letter.to) for letter in bench.posted) == [AWAY, NEXT]
+    assert sorted(str(message.to) for message in bench.posted) == [AWAY, NEXT]
     assert [state.passed_on for state in bench.take(LockState)] == [NEXT]
     (onward,) = bench.take(LockRequest)
     assert (onward.run, onward.attempt, onward.devices) == (A, 1, (DeviceId("pump"),))
@@ -105,7 +105,7 @@ def test_what_was_passed_on_is_answered_to_the_group_of_the_run() -> None:
     assert posted(bench, LockState) == [home.group]
     assert [request.home for request in bench.take(LockRequest)] == [home]
     bench.run(20_000)
-    assert {letter.to for letter in bench.posted if isinstance(letter.body, RunQuery)} == {home.group}
+    assert {message.to for message in bench.posted if isinstance(message.body, RunQuery)} == {home.group}
 
 
 def test_a_grant_that_is_committed_while_its_leader_hands_off_is_told() -> None:
@@ -282,7 +282,7 @@ def test_a_run_of_a_removed_routine_is_asked_about_where_it_asked_from() -> None
     bench.say(LockRequest(stray, 1, (LAMP,), 0.0, Strategy.SEQUENTIAL, FENCE), sender=GroupId("elsewhere"))
     bench.lead(Ballot(1, 0))
     bench.run(11_000)
-    assert [letter.to for letter in bench.posted if isinstance(letter.body, RunQuery)] == ["elsewhere"]
+    assert [message.to for message in bench.posted if isinstance(message.body, RunQuery)] == ["elsewhere"]
 
 
 def test_a_removed_device_serves_who_waits_and_nobody_new_then_is_forgotten() -> None:
@@ -339,4 +339,4 @@ def test_marks_of_strangers_are_bounded() -> None:
 def test_what_is_asked_is_answered_to_who_asked() -> None:
     bench = Bench()
     bench.say(Release(A, 1, (LAMP,)))
-    assert [letter.to for letter in bench.posted if isinstance(letter.body, Released)] == [AWAY]
+    assert [message.to for message in bench.posted if isinstance(message.body, Released)] == [AWAY]

@@ -154,9 +154,9 @@ class Race:
                 within_ms = TIMEOUT_MS + FLIGHT_MS if slow else 50.0
                 self._at(self.draws.between(1.0, within_ms), lambda command=command: self._act(command))
         posted, bench.posted = bench.posted, []
-        for letter in posted:
+        for message in posted:
             for run in self.runs:
-                self._carry(lambda run=run, body=letter.body: run.hear(body))
+                self._carry(lambda run=run, body=message.body: run.hear(body))
         for run in self.runs:
             if self.draws.chance(0.1):
                 run.speak()

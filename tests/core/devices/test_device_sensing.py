@@ -221,4 +221,4 @@ def test_a_new_leader_tells_all_watchers_again_also_of_what_is_down() -> None:
     del bench.answering[SENSOR]
     bench.lead(Ballot(2, 0))
     assert [(reading.values, reading.up) for reading in bench.take(Reading)] == [(None, False)]
-    assert {letter.to for letter in bench.posted} <= {AWAY}
+    assert {message.to for message in bench.posted} <= {AWAY}

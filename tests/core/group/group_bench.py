@@ -45,7 +45,7 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, Kind, Record, Standing
 from comesh.core.selection import make_plan
 from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING, Ballot
-from comesh.core.work_messages import Letter, Remember
+from comesh.core.work_messages import GroupMessage, Remember
 
 STORE = 7
 LEASE_MS = 1000.0
@@ -159,7 +159,7 @@ class Member:
                 case Persist(written):
                     self._write(written)
                     self.effects.append(effect)
-                case Send(_, _, message) if isinstance(message, MembershipMessage | Letter):
+                case Send(_, _, message) if isinstance(message, MembershipMessage | GroupMessage):
                     pass
                 case _:
                     self.effects.append(effect)

@@ -12,15 +12,15 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence, RunId, Stamp
 from comesh.core.step import Step
 from comesh.core.strategies import Strategy
-from comesh.core.work_messages import Home, Letter, LockRequest, Seen, Watch
+from comesh.core.work_messages import GroupMessage, Home, LockRequest, Seen, Watch
 
 HALL = GroupId("hall")
 N4, N5, N6, N7 = (NodeId(f"n{number}") for number in range(4, 8))
 FIRST = Fence(1, OPENING)
 SECOND = Fence(1, Ballot(1, 1))
 RESEND_MS = 1000.0
-ASKS = Letter(HALL, None, None, 1, Watch((DeviceId("lamp"),)))
-TELLS = Letter(HALL, None, None, 1, Seen(DeviceId("lamp"), Stamp(1, OPENING, 1)))
+ASKS = GroupMessage(HALL, None, None, 1, Watch((DeviceId("lamp"),)))
+TELLS = GroupMessage(HALL, None, None, 1, Seen(DeviceId("lamp"), Stamp(1, OPENING, 1)))
 PLAN = Plan(
     version=1,
     settings=SelectionSettings(),
@@ -48,9 +48,9 @@ class Desk:
     def step(self) -> Step:
         return Step(self.now_ms, self.now_ms)
 
-    def write(self, letter: Letter = ASKS) -> NodeId | None:
+    def write(self, message: GroupMessage = ASKS) -> NodeId | None:
         to = self.finder.where(HALL, PROGRAM)
-        self.finder.wrote(HALL, letter, 0, self.step)
+        self.finder.wrote(HALL, message, 0, self.step)
         return to
 
     def hear(self, fence: Fence = FIRST, node: NodeId = N4) -> None:
@@ -122,7 +122,7 @@ def test_a_member_that_names_the_same_leader_has_it_tried_again() -> None:
     while desk.write() != N5:
         pass
     desk.now_ms += 1.0
-    assert [sent.letter for sent in desk.finder.corrected(HALL, FIRST, N4, desk.step)][-1] == ASKS
+    assert [sent.message for sent in desk.finder.corrected(HALL, FIRST, N4, desk.step)][-1] == ASKS
     assert desk.finder.corrected(HALL, FIRST, N4, desk.step) == [], "once"
 
 
@@ -142,8 +142,8 @@ def test_answers_and_what_is_passed_on_say_nothing_of_who_is_silent() -> None:
     desk.hear()
     run = RunId(RoutineId("r"), 1, Stamp(1, OPENING, 1))
     request = LockRequest(run, 1, (DeviceId("lamp"),), 0.0, Strategy.SEQUENTIAL, FIRST, Home(HALL, N7))
-    for letter in (TELLS, Letter(HALL, GroupId("cellar"), FIRST, 1, request)):
-        assert {desk.write(letter) for _ in range(4 * UNANSWERED)} == {N4}
+    for message in (TELLS, GroupMessage(HALL, GroupId("cellar"), FIRST, 1, request)):
+        assert {desk.write(message) for _ in range(4 * UNANSWERED)} == {N4}
     desk.now_ms += RESEND_MS
     assert not desk.is_reached()
 

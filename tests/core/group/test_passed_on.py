@@ -13,7 +13,7 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.stamps import OPENING, Ballot, Fence, RunId, Stamp
 from comesh.core.step import Step
 from comesh.core.strategies import Batch, Strategy
-from comesh.core.work_messages import Home, Letter, LockRequest
+from comesh.core.work_messages import GroupMessage, Home, LockRequest
 from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.presets import setup
 from comesh.sim.topology import Shape, make_topology
@@ -36,10 +36,10 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
     request = LockRequest(
         run, 1, (DeviceId("lamp"),), 0.0, Strategy.SEQUENTIAL, LATER, Home(ROOF, NodeId("n9"))
     )
-    letter = Letter(HALL, CELLAR, Fence(1, OPENING), 1, request)
+    message = GroupMessage(HALL, CELLAR, Fence(1, OPENING), 1, request)
     life = Incarnation(1, 0, 0)
-    event = MessageReceived(sender=NodeId("n2"), incarnation=life, deployment=1, message=letter)
-    router.on_message(event, letter, Step(0.0, 0.0))
+    event = MessageReceived(sender=NodeId("n2"), incarnation=life, deployment=1, message=message)
+    router.on_message(event, message, Step(0.0, 0.0))
     assert router.finder.leader(ROOF) == (LATER, "n9")
     assert router.finder.leader(CELLAR) == (Fence(1, OPENING), "n2")
 
@@ -64,7 +64,7 @@ def test_a_run_waits_for_the_way_around_and_not_for_each_way_home(batch: Batch) 
     began_ms = mesh.now_ms
     mesh.fire(R)
     mesh.run(3)
-    asking = [sent.by for sent in mesh.sent if isinstance(sent.letter, LockRequest)]
+    asking = [sent.by for sent in mesh.sent if isinstance(sent.work, LockRequest)]
     first, second, own = mesh.leader(one), mesh.leader(other), mesh.leader(home)
     if batch is Batch.NONE:
         assert asking == [own, own]

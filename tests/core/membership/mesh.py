@@ -174,7 +174,7 @@ class Mesh:
             if isinstance(what, MemberChanged) and what.state == "dead"
         ]
 
-    def post(self, name: str, key: str, version: int, value: bytes) -> None:
+    def route(self, name: str, key: str, version: int, value: bytes) -> None:
         process = self.machine(name).process
         assert process is not None
         self.world.give(process, AnnouncementPosted(key=key, version=version, value=value))

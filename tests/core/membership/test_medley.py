@@ -197,10 +197,10 @@ def test_of_two_processes_with_one_name_the_younger_stays(card_age_boots: int) -
 def test_announcements_reach_everyone_once_and_the_newest_stays(shape: Shape) -> None:
     mesh = Mesh(20, loss=0.05, shape=shape)
     mesh.run(10)
-    mesh.post(mesh.ids[0], "config/c1", 7, b"seven")
+    mesh.route(mesh.ids[0], "config/c1", 7, b"seven")
     mesh.run_until(lambda: len(mesh.learned("config/c1")) == 19)
-    mesh.post(mesh.ids[5], "config/c1", 6, b"six")
-    mesh.post(mesh.ids[9], "config/c1", 8, b"eight")
+    mesh.route(mesh.ids[5], "config/c1", 6, b"six")
+    mesh.route(mesh.ids[9], "config/c1", 8, b"eight")
     mesh.run_until(lambda: all(mesh.posted(node, "config/c1") == b"eight" for node in mesh.ids))
     mesh.run(60)
     for node, values in mesh.learned("config/c1").items():
@@ -214,7 +214,7 @@ def test_who_was_away_learns_by_exchange() -> None:
     away = mesh.ids[1]
     mesh.crash(away)
     mesh.run(20)
-    mesh.post(mesh.ids[0], "device/lamp", 1, b"down")
+    mesh.route(mesh.ids[0], "device/lamp", 1, b"down")
     mesh.run(30)
     mesh.start(away)
     mesh.run_until(lambda: away in mesh.learned("device/lamp"), 10)
@@ -227,7 +227,7 @@ def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
     mesh.crash(away)
     mesh.run(10)
     for number in range(1200):
-        mesh.post(mesh.ids[0], f"device/{number}", 1, bytes(1000))
+        mesh.route(mesh.ids[0], f"device/{number}", 1, bytes(1000))
     mesh.run_until(lambda: all(mesh.posted(mesh.ids[1], f"device/{n}") for n in (0, 600, 1199)), 300)
     mesh.start(away)
     mesh.run_until(
@@ -238,11 +238,11 @@ def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
 def test_all_nodes_keep_the_same_of_two_announcements_of_one_version() -> None:
     mesh = Mesh(6)
     mesh.run(5)
-    mesh.post(mesh.ids[0], "config/c1", 5, b"one")
-    mesh.post(mesh.ids[5], "config/c1", 5, b"two")
+    mesh.route(mesh.ids[0], "config/c1", 5, b"one")
+    mesh.route(mesh.ids[5], "config/c1", 5, b"two")
     mesh.run_until(lambda: {mesh.posted(node, "config/c1") for node in mesh.ids} == {b"two"})
     mesh.log.clear()
-    mesh.post(mesh.ids[0], "config/c1", 3, b"stale")
+    mesh.route(mesh.ids[0], "config/c1", 3, b"stale")
     (refused,) = [what for _, _, what in mesh.log if isinstance(what, Refused)]
     assert "is there at version 5" in refused.why
 
@@ -251,7 +251,7 @@ def test_all_nodes_keep_the_same_of_two_announcements_of_one_version() -> None:
 def test_a_version_that_the_wire_cannot_carry_is_refused(version: int) -> None:
     mesh = Mesh(3)
     mesh.run(5)
-    mesh.post(mesh.ids[0], "config/c1", version, b"")
+    mesh.route(mesh.ids[0], "config/c1", version, b"")
     assert mesh.posted(mesh.ids[0], "config/c1") is None
     assert any(isinstance(what, Refused) for _, _, what in mesh.log)
 
@@ -344,7 +344,7 @@ def test_seeds_are_asked_and_others_too() -> None:
 def test_an_announcement_that_is_too_large_is_refused() -> None:
     mesh = Mesh(3)
     mesh.run(5)
-    mesh.post(mesh.ids[0], "config/c1", 1, bytes(MAX_VALUE_BYTES + 1))
+    mesh.route(mesh.ids[0], "config/c1", 1, bytes(MAX_VALUE_BYTES + 1))
     mesh.run(5)
     refused = [what for _, _, what in mesh.log if isinstance(what, Refused)]
     assert len(refused) == 1

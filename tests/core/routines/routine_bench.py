@@ -33,7 +33,7 @@ from comesh.core.work_messages import (
     CommandState,
     Fenced,
     FencedDevice,
-    Letter,
+    GroupMessage,
     LockAnswer,
     LockState,
     Reading,
@@ -128,10 +128,10 @@ class Around:
     own = NodeId("n1")
 
     def __init__(self) -> None:
-        self.posted: list[tuple[Letter, NodeId | None]] = []
+        self.posted: list[tuple[GroupMessage, NodeId | None]] = []
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        self.posted.append((letter, to))
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step) -> None:
+        self.posted.append((message, to))
 
     def next_call(self, serving: Serving) -> int:
         raise AssertionError("routines call no devices")
@@ -198,14 +198,14 @@ class Bench:
     def step(self, act: Callable[[Step], None]) -> None:
         step = Step(self.now_ms, self.wall_ms)
         act(step)
-        while (letter := self.serving.take_local()) is not None:
-            if isinstance(letter.body, ToRoutines):
-                self.serving.parts["routines"].on_letter(letter, self.around.own, step)
+        while (message := self.serving.take_local()) is not None:
+            if isinstance(message.body, ToRoutines):
+                self.serving.parts["routines"].on_message(message, self.around.own, step)
                 continue
-            self.said.append((OWN, letter.body))
-            for body in self.at_home(letter.body):
-                answer = Letter(OWN, OWN, self.serving.fence, 1, body)
-                self.serving.parts["routines"].on_letter(answer, self.around.own, step)
+            self.said.append((OWN, message.body))
+            for body in self.at_home(message.body):
+                answer = GroupMessage(OWN, OWN, self.serving.fence, 1, body)
+                self.serving.parts["routines"].on_message(answer, self.around.own, step)
         entry = self.serving.seal()
         if entry is not None:
             self._open_entries.append(entry)
@@ -229,8 +229,8 @@ class Bench:
                     self.traces.append(traced)
                 case _:
                     raise AssertionError(effect)
-        for letter, to in self.around.posted:
-            self.said.append((to or letter.to, letter.body))
+        for message, to in self.around.posted:
+            self.said.append((to or message.to, message.body))
         self.around.posted.clear()
 
     def hear(
@@ -238,10 +238,10 @@ class Bench:
     ) -> None:
         """A letter comes from the leader of a group, or from a node."""
         if group is None:
-            letter = Letter(OWN, None, None, self.program.version, body)
+            message = GroupMessage(OWN, None, None, self.program.version, body)
         else:
-            letter = Letter(OWN, GroupId(group), by, version or self.program.version, body)
-        self.step(lambda step: self.serving.parts["routines"].on_letter(letter, SOMEBODY, step))
+            message = GroupMessage(OWN, GroupId(group), by, version or self.program.version, body)
+        self.step(lambda step: self.serving.parts["routines"].on_message(message, SOMEBODY, step))
 
     def reach(self, group: str) -> None:
         """A group that was silent may answer again."""

@@ -26,7 +26,7 @@ from comesh.core.routines import Routines
 from comesh.core.stamps import Ballot, Era
 from comesh.core.step import Step
 from comesh.core.strategies import Batch, LockOrder, Strategy
-from comesh.core.work_messages import Fire, Letter, ToDevices
+from comesh.core.work_messages import Fire, GroupMessage, ToDevices
 
 SOMEBODY = NodeId("n9")
 FAULTS_MS = 60_000.0
@@ -60,8 +60,8 @@ class Town:
             call()
         self.now_ms = ms
 
-    def post(self, letter: Letter) -> None:
-        if letter.to is None:
+    def route(self, message: GroupMessage) -> None:
+        if message.to is None:
             return
         copies = 1
         if self.faulty:
@@ -69,7 +69,7 @@ class Town:
         for _ in range(copies):
             late = self.faulty and self.draws.chance(0.05)
             delay_ms = self.draws.between(5, 4000 if late else 60)
-            self.after(delay_ms, lambda group=letter.to: self.groups[group].hear(letter))
+            self.after(delay_ms, lambda group=message.to: self.groups[group].hear(message))
 
     def act(self, leader: "Leader", effect: CommandDevice | ReadDevice) -> None:
         if self.faulty and self.draws.chance(0.05):
@@ -131,12 +131,12 @@ class Group:
         self.deposed: Leader | None = None
         town.after(0, lambda: self.leader.step(self.leader.serving.begin))
 
-    def hear(self, letter: Letter) -> None:
+    def hear(self, message: GroupMessage) -> None:
         leader = self.leader
         if self.deposed is not None and self.town.draws.chance(0.3):
             leader = self.deposed
-        part = "devices" if isinstance(letter.body, ToDevices) else "routines"
-        leader.step(lambda step: leader.serving.parts[part].on_letter(letter, SOMEBODY, step))
+        part = "devices" if isinstance(message.body, ToDevices) else "routines"
+        leader.step(lambda step: leader.serving.parts[part].on_message(message, SOMEBODY, step))
 
     @property
     def era(self) -> Era:
@@ -215,9 +215,9 @@ class Leader:
 
     def _finish(self, step: Step) -> None:
         while self.serving.has_work:
-            while (letter := self.serving.take_local()) is not None:
-                part = "devices" if isinstance(letter.body, ToDevices) else "routines"
-                self.serving.parts[part].on_letter(letter, self.own, step)
+            while (message := self.serving.take_local()) is not None:
+                part = "devices" if isinstance(message.body, ToDevices) else "routines"
+                self.serving.parts[part].on_message(message, self.own, step)
             entry = self.serving.seal()
             if entry is not None:
                 self.proposed += 1
@@ -264,8 +264,8 @@ class Leader:
 
     # -- what the group works with -----------------------------------------------------------------------
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        self.town.post(letter)
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step) -> None:
+        self.town.route(message)
 
     def next_call(self, serving: Serving) -> int:
         self.calls += 1
@@ -335,10 +335,10 @@ def test_every_run_ends_and_none_overlap(seed: int, lossy: bool) -> None:
         town.until(town.now_ms + draws.between(100, 2500))
         name = RoutineId(f"r{draws.below(6)}")
         group = town.groups[made.group_of_routine[name]]
-        letter = Letter(group.name, None, None, 1, Fire(name, f"q{fired}"))
+        message = GroupMessage(group.name, None, None, 1, Fire(name, f"q{fired}"))
         group.leader.step(
-            lambda step, group=group, letter=letter: group.leader.serving.parts["routines"].on_letter(
-                letter, SOMEBODY, step
+            lambda step, group=group, message=message: group.leader.serving.parts["routines"].on_message(
+                message, SOMEBODY, step
             )
         )
         fired += 1

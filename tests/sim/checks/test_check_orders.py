@@ -9,7 +9,7 @@ from comesh.core.journal import DocumentKept
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import AuditRecord, DocumentRecord, Firing, Kind, RoutineRecord, Stage, Standing
 from comesh.core.stamps import OPENING, Ballot, Fence, RunId
-from comesh.core.work_messages import Command, Letter
+from comesh.core.work_messages import Command, GroupMessage
 from comesh.sim.checks import Promise
 from comesh.sim.checks.answers import Answers
 from comesh.sim.checks.paused import PausedCommands
@@ -64,9 +64,9 @@ def test_a_run_that_begins_and_ends_in_the_entry_of_the_pause_came_first() -> No
     assert told.promises == [Promise.ORDERS]
 
 
-def command(one: RunId, ballot: Ballot = OPENING) -> Letter:
+def command(one: RunId, ballot: Ballot = OPENING) -> GroupMessage:
     body = Command(Origin(one, 1), DeviceId("d9"), Action("on"), Fence(1, ballot))
-    return Letter(GroupId("other"), GroupId("g"), Fence(1, ballot), 1, body)
+    return GroupMessage(GroupId("other"), GroupId("g"), Fence(1, ballot), 1, body)
 
 
 def test_who_leads_a_paused_routine_sends_no_command_of_it() -> None:

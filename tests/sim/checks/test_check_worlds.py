@@ -16,7 +16,7 @@ from comesh.core.records import DeviceRecord, RoutineRecord, RunRecord, routine_
 from comesh.core.routines import runs
 from comesh.core.routines.triggers import Triggers
 from comesh.core.step import Step
-from comesh.core.work_messages import Command, Fire, Letter
+from comesh.core.work_messages import Command, Fire, GroupMessage
 from comesh.sim.checks import Checks, Promise
 from comesh.sim.checks.lives import Lives
 from comesh.sim.fault_model import Fault
@@ -111,11 +111,13 @@ def _commands_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     _executes_at_once(monkeypatch)
     on_command = calls.Calls.on_command
 
-    def careless(self: calls.Calls, command: Command, letter: Letter, sender: NodeId, step: Step) -> None:
+    def careless(
+        self: calls.Calls, command: Command, message: GroupMessage, sender: NodeId, step: Step
+    ) -> None:
         number = self._serving.next_call()
         sent = CommandDevice(command.device, number, command.action, command.origin)
         self._serving.do(sent)
-        on_command(self, command, letter, sender, step)
+        on_command(self, command, message, sender, step)
 
     monkeypatch.setattr(calls.Calls, "on_command", careless)
 
@@ -124,11 +126,11 @@ def _fires_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests are forgotten at once."""
     on_fire = Triggers.on_fire
 
-    def forgetful(self: Triggers, letter: Letter, body: Fire, sender: NodeId, step: Step) -> None:
+    def forgetful(self: Triggers, message: GroupMessage, body: Fire, sender: NodeId, step: Step) -> None:
         record = self._serving.get(routine_key(body.routine), RoutineRecord)
         if record is not None:
             self._serving.put(msgspec.structs.replace(record, requests=()))
-        on_fire(self, letter, body, sender, step)
+        on_fire(self, message, body, sender, step)
 
     monkeypatch.setattr(Triggers, "on_fire", forgetful)
 

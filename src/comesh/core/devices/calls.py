@@ -37,7 +37,7 @@ from comesh.core.work_messages import (
     FenceAsked,
     Fenced,
     FencedDevice,
-    Letter,
+    GroupMessage,
     StepState,
 )
 
@@ -104,7 +104,7 @@ class Calls:
 
     # -- what routines ask -------------------------------------------------------------------------------
 
-    def on_command(self, command: Command, letter: Letter, sender: NodeId, step: Step) -> None:
+    def on_command(self, command: Command, message: GroupMessage, sender: NodeId, step: Step) -> None:
         record = self._cluster.find(command.device)
         if record is not None and not self._cluster.is_settled(record):
             return  # who holds it is being found out: the command comes again
@@ -113,9 +113,9 @@ class Calls:
             if not self._serving.has_lease(step.now_ms):
                 return  # perhaps another leads by now, and granted it
             state = StepState(command.origin.step, Outcome.REFUSED, why_not)
-            self._answer(command, state, letter, sender)
+            self._answer(command, state, message, sender)
             return
-        hold = replace(record.hold, fence=command.fence, home=letter.sender or record.hold.home)
+        hold = replace(record.hold, fence=command.fence, home=message.sender or record.hold.home)
         known = _find(record, command.origin)
         calls = record.calls
         if known is None and self._serving.holds_back:
@@ -131,7 +131,7 @@ class Calls:
         if calls is not record.calls or hold != record.hold:
             self._cluster.put(replace(record, hold=hold, calls=calls))
         if known is not None:
-            self._answer(command, _state(known), letter, sender)
+            self._answer(command, _state(known), message, sender)
 
     def _call(self, command: Command) -> Call:
         """Its intent; or, of a device in maintenance, that it was not tried."""
@@ -142,12 +142,12 @@ class Calls:
         why = _in_maintenance(order)
         return Call(command.origin, command.action, flight_ms, Outcome.FAILED, why, landed=True)
 
-    def _answer(self, command: Command, state: StepState, letter: Letter, sender: NodeId) -> None:
+    def _answer(self, command: Command, state: StepState, message: GroupMessage, sender: NodeId) -> None:
         origin = command.origin
         body = CommandState(origin.run, origin.attempt, command.device, command.fence, state)
-        self._serving.answer(letter, sender, body)
+        self._serving.answer(message, sender, body)
 
-    def on_fence(self, asked: FenceAsked, letter: Letter, sender: NodeId) -> None:
+    def on_fence(self, asked: FenceAsked, message: GroupMessage, sender: NodeId) -> None:
         """Not answered while it is being found out who holds what; nor to a leader that another followed."""
         records = [self._cluster.find(device) for device in asked.devices]
         if any(record is not None and not self._cluster.is_settled(record) for record in records):
@@ -160,7 +160,7 @@ class Calls:
             if record is None or hold is None:
                 devices.append(FencedDevice(device, None, ()))
                 continue
-            raised = replace(hold, fence=asked.fence, home=letter.sender or hold.home)
+            raised = replace(hold, fence=asked.fence, home=message.sender or hold.home)
             if raised != hold:
                 self._cluster.put(replace(record, hold=raised))
             steps = tuple(
@@ -170,7 +170,7 @@ class Calls:
             )
             devices.append(FencedDevice(device, hold.stamp, steps))
         body = Fenced(asked.run, asked.attempt, asked.fence, tuple(devices), self._serving.era)
-        self._serving.answer(letter, sender, body)
+        self._serving.answer(message, sender, body)
 
     # -- calls under way ---------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class Calls:
         fence: Fence = hold.fence or self._serving.fence
         if home is not None:
             origin = call.origin
-            self._serving.mail(home, CommandState(origin.run, origin.attempt, key[0], fence, _state(call)))
+            self._serving.send(home, CommandState(origin.run, origin.attempt, key[0], fence, _state(call)))
 
     def _land(self, key: Key, step: Step) -> None:
         """Nothing of it can happen any more: the holder keeps its outcome, of others nothing is kept."""

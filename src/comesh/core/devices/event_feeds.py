@@ -93,7 +93,7 @@ class EventFeeds:
             if events:
                 waiting = True
                 group = self._serving.program.group_of_routine[routine]
-                self._serving.mail(group, DeviceEvents(device, routine, events))
+                self._serving.send(group, DeviceEvents(device, routine, events))
         if waiting:
             times = self._times.get(device, 0)
             self._times[device] = times + 1

@@ -35,8 +35,8 @@ from comesh.core.stamps import FIRST_ERA, RunId
 from comesh.core.step import Step
 from comesh.core.strategies import AtDevices, Strategy, strategy_of
 from comesh.core.work_messages import (
+    GroupMessage,
     Home,
-    Letter,
     LockAnswer,
     LockRequest,
     LockState,
@@ -87,10 +87,10 @@ class Locks:
 
     # -- requests ----------------------------------------------------------------------------------------
 
-    def on_request(self, request: LockRequest, letter: Letter, sender: NodeId, step: Step) -> None:
+    def on_request(self, request: LockRequest, message: GroupMessage, sender: NodeId, step: Step) -> None:
         home = request.home
-        if home is None and letter.sender is not None:
-            home = Home(letter.sender, sender)
+        if home is None and message.sender is not None:
+            home = Home(message.sender, sender)
         group = None if home is None else home.group
         answers = tuple([self._request(request, device, group, step) for device in request.devices])
         passes_on = home is not None and all(answer.granted is not None for answer in answers)
@@ -102,12 +102,12 @@ class Locks:
         if passes_on and request.onward:
             (passed_on, devices), *further = request.onward
             passed = replace(request, devices=devices, home=home, onward=tuple(further))
-            self._serving.mail(passed_on, passed)
+            self._serving.send(passed_on, passed)
         state = LockState(request.run, request.attempt, answers, passed_on)
         if group is None:
-            self._serving.answer(letter, sender, state)
+            self._serving.answer(message, sender, state)
         else:
-            self._serving.mail(group, state)
+            self._serving.send(group, state)
 
     def _request(
         self, request: LockRequest, device: DeviceId, home: GroupId | None, step: Step
@@ -157,10 +157,10 @@ class Locks:
 
     # -- releases ----------------------------------------------------------------------------------------
 
-    def on_release(self, release: Release, letter: Letter, sender: NodeId, step: Step) -> None:
+    def on_release(self, release: Release, message: GroupMessage, sender: NodeId, step: Step) -> None:
         for device in release.devices:
             self.free(device, release.run, release.attempt, step)
-        self._serving.answer(letter, sender, Released(release.run, release.attempt, release.devices))
+        self._serving.answer(message, sender, Released(release.run, release.attempt, release.devices))
 
     def free(self, device: DeviceId, run: RunId, attempt: int, step: Step) -> None:
         record = self._cluster.find(device)
@@ -211,7 +211,7 @@ class Locks:
         """Tell the grants of this step to who waited for them."""
         for (run, attempt), (home, answers) in self._grants.items():
             if home is not None:
-                self._serving.mail(home, LockState(run, attempt, tuple(answers)))
+                self._serving.send(home, LockState(run, attempt, tuple(answers)))
         self._grants.clear()
 
     # -- wounds ------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Locks:
             record = self._cluster.find(device)
             order = None if record is None else self._breaking(record)
             stop = "" if order is None else order.by
-            self._serving.mail(home, Wound(hold.run, hold.attempt, device, stop))
+            self._serving.send(home, Wound(hold.run, hold.attempt, device, stop))
         self._cluster.set_timer("wound", device, self._cluster.resend_ms(wounded.times), step)
 
     # -- runs that are not heard of ----------------------------------------------------------------------
@@ -315,7 +315,7 @@ class Locks:
     def _ask(self, device: DeviceId, one: Hold | Waiter) -> None:
         home = self._cluster.home(one)
         if home is not None:
-            self._serving.mail(home, RunQuery(one.run, one.run.routine, (device,), None))
+            self._serving.send(home, RunQuery(one.run, one.run.routine, (device,), None))
 
     def on_run_state(self, state: RunState, step: Step) -> None:
         """A run that has ended, or went on to a newer attempt without a device, does not have it any more."""

@@ -18,7 +18,7 @@ from comesh.core.work_messages import (
     Command,
     EventsSeen,
     FenceAsked,
-    Letter,
+    GroupMessage,
     LockRequest,
     Release,
     RunState,
@@ -77,28 +77,28 @@ class Devices:
         self._feeds.begin(step)
         self._locks.tell_grants()
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
-        body = letter.body
+    def on_message(self, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        body = message.body
         if isinstance(body, ToDevices):
-            self._on_body(body, letter, sender, step)
+            self._on_body(body, message, sender, step)
             self._locks.tell_grants()
 
-    def _on_body(self, body: ToDevices, letter: Letter, sender: NodeId, step: Step) -> None:
+    def _on_body(self, body: ToDevices, message: GroupMessage, sender: NodeId, step: Step) -> None:
         match body:
             case LockRequest():
-                self._locks.on_request(body, letter, sender, step)
+                self._locks.on_request(body, message, sender, step)
             case Release():
-                self._locks.on_release(body, letter, sender, step)
+                self._locks.on_release(body, message, sender, step)
             case FenceAsked():
-                self._calls.on_fence(body, letter, sender)
+                self._calls.on_fence(body, message, sender)
             case Command():
-                self._calls.on_command(body, letter, sender, step)
+                self._calls.on_command(body, message, sender, step)
             case Watch():
-                self._on_watch(body, letter, sender)
+                self._on_watch(body, message, sender)
             case Seen():
-                self._readings.on_seen(body, letter, step)
+                self._readings.on_seen(body, message, step)
             case EventsSeen():
-                self._feeds.on_seen(body, letter.sender, step)
+                self._feeds.on_seen(body, message.sender, step)
             case RunState():
                 if body.era is None:
                     self._locks.on_run_state(body, step)
@@ -107,11 +107,11 @@ class Devices:
             case _:
                 assert_never(body)
 
-    def _on_watch(self, watch: Watch, letter: Letter, sender: NodeId) -> None:
+    def _on_watch(self, watch: Watch, message: GroupMessage, sender: NodeId) -> None:
         for device in watch.devices:
             sensed = self._sensing.get(device)
             if sensed is not None:
-                self._readings.on_watch(sensed, letter, sender)
+                self._readings.on_watch(sensed, message, sender)
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None:
         if what == "monitor":

@@ -1,7 +1,7 @@
 """Telling readings: the latest of each watched device, to the groups whose clauses read it, until seen.
 
 A reading that changed again before it was seen, or could be told, replaces the one before. The own group is
-told once: that mail cannot be lost. A device that was not heard since serving began has nothing to tell:
+told once: that message cannot be lost. A device that was not heard since serving began has nothing to tell:
 whoever asks with `Watch` is left without an answer, which is repeated, and not told that the device is down.
 So is everybody while the device is in maintenance: routines keep what they were told before.
 """
@@ -12,7 +12,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.orders.standing import maintained
 from comesh.core.stamps import Fence, Stamp
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter, Reading, Seen
+from comesh.core.work_messages import GroupMessage, Reading, Seen
 
 
 class _Unseen:
@@ -41,7 +41,7 @@ class Readings:
         sensed.version = version = self._serving.stamp()
         for group in sensed.watchers:
             reading = self._reading(sensed, version, group)
-            self._serving.mail(group, reading, still=lambda: sensed.version == version)
+            self._serving.send(group, reading, still=lambda: sensed.version == version)
             if group != self._serving.group:
                 unseen = self._unseen.setdefault(group, _Unseen())
                 if not unseen.sensed:
@@ -49,17 +49,17 @@ class Readings:
                     self._cluster.set_timer("tell", group, self._cluster.resend_ms(0), step)
                 unseen.sensed[sensed.device] = sensed
 
-    def on_watch(self, sensed: Sensed, letter: Letter, sender: NodeId) -> None:
-        group = letter.sender
-        if group is not None and letter.by is not None:
-            before = self._asked.get((sensed.device, group), letter.by)
-            self._asked[sensed.device, group] = max(before, letter.by)
+    def on_watch(self, sensed: Sensed, message: GroupMessage, sender: NodeId) -> None:
+        group = message.sender
+        if group is not None and message.by is not None:
+            before = self._asked.get((sensed.device, group), message.by)
+            self._asked[sensed.device, group] = max(before, message.by)
         if sensed.version is not None and maintained(self._serving, sensed.device) is None:
-            self._serving.answer(letter, sender, self._reading(sensed, sensed.version, group))
+            self._serving.answer(message, sender, self._reading(sensed, sensed.version, group))
 
-    def on_seen(self, seen: Seen, letter: Letter, step: Step) -> None:
-        group = letter.sender
-        if group is not None and self._asked.get((seen.device, group)) == letter.by:
+    def on_seen(self, seen: Seen, message: GroupMessage, step: Step) -> None:
+        group = message.sender
+        if group is not None and self._asked.get((seen.device, group)) == message.by:
             self._asked.pop((seen.device, group), None)
         unseen = None if group is None else self._unseen.get(group)
         if unseen is None or group is None:
@@ -77,7 +77,7 @@ class Readings:
             return
         for sensed in unseen.sensed.values():
             if sensed.version is not None and maintained(self._serving, sensed.device) is None:
-                self._serving.mail(group, self._reading(sensed, sensed.version, group))
+                self._serving.send(group, self._reading(sensed, sensed.version, group))
         unseen.times += 1
         self._cluster.set_timer("tell", group, self._cluster.resend_ms(unseen.times), step)
 

@@ -72,7 +72,7 @@ class Reconciliation:
         self._cluster.set_timer("reconcile", 0, self._cluster.resend_ms(self._times), step)
         self._times += 1
         for (routine, group), devices in questions.items():
-            self._serving.mail(group, RunQuery(None, routine, tuple(devices), self._serving.era))
+            self._serving.send(group, RunQuery(None, routine, tuple(devices), self._serving.era))
 
     def on_reached(self, group: GroupId, step: Step) -> None:
         if any(group in routines.values() for routines in self._missing.values()):

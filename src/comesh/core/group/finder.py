@@ -1,4 +1,4 @@
-"""Finding the leader of a group: the gossiped directory, what letters and answers said since, else a guess.
+"""Finding the leader of a group: the gossiped directory, what messages and answers said since, else a guess.
 
 A wrong guess costs an answer, never safety: whoever does not serve the group says `NotLeader`, and where it
 thinks that the leader is. What was written to the wrong one lately is then sent again to the right one.
@@ -19,15 +19,15 @@ from comesh.core.membership.announcements import QUIET, Board
 from comesh.core.program import Program
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot, Fence
 from comesh.core.step import Step
-from comesh.core.work_messages import Asking, Letter, LockRequest
+from comesh.core.work_messages import Asking, GroupMessage, LockRequest
 
 RECENT_LETTERS = 16
 RECENT_MS = 2000.0
-"""Letters of the last while that are sent again when a better address is learned."""
+"""Messages of the last while that are sent again when a better address is learned."""
 MAX_TRIES = 3
-"""How often one letter is sent again by itself."""
+"""How often one message is sent again by itself."""
 UNANSWERED = 2
-"""So many letters that ask, to one address without a word from the group, and another member is tried."""
+"""So many messages that ask, to one address without a word from the group, and another member is tried."""
 
 
 class Listing(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -55,7 +55,7 @@ _decoder = msgspec.msgpack.Decoder(Listing)
 
 QUIET_FROM_NODES = 300
 """In a mesh of so many nodes listings only ride along: to push each to everybody would be most of its
-traffic, and a letter to the wrong node costs an answer."""
+traffic, and a message to the wrong node costs an answer."""
 QUIET_FROM_PERIODS = 30.0
 """But not where epochs are shorter than so many periods of membership: who rides along would hear of most
 leaders when they lead no more."""
@@ -83,16 +83,16 @@ def listing_announcement(
 
 
 class Sent(NamedTuple):
-    """A letter of the last while, and how often it was sent again."""
+    """A message of the last while, and how often it was sent again."""
 
     at_ms: float
-    letter: Letter
+    message: GroupMessage
     tries: int
 
 
-def _awaits_word(letter: Letter) -> bool:
+def _awaits_word(message: GroupMessage) -> bool:
     """Not so an answer, nor a lock request that is passed on: that nothing comes of these says nothing."""
-    body = letter.body
+    body = message.body
     return isinstance(body, Asking) and not (isinstance(body, LockRequest) and body.home is not None)
 
 
@@ -155,14 +155,14 @@ class Finder:
         listing = self.listing(group)
         return program.plan.genesis.get(group, ()) if listing is None else listing.nodes
 
-    def wrote(self, group: GroupId, letter: Letter, tries: int, step: Step) -> None:
-        if _awaits_word(letter):
+    def wrote(self, group: GroupId, message: GroupMessage, tries: int, step: Step) -> None:
+        if _awaits_word(message):
             self._unanswered[group] = self._unanswered.get(group, 0) + 1
             self._silent.setdefault(group, step.now_ms)
         recent = self._recent.get(group)
         if recent is None:
             recent = self._recent[group] = deque(maxlen=RECENT_LETTERS)
-        recent.append(Sent(step.now_ms, letter, tries))
+        recent.append(Sent(step.now_ms, message, tries))
 
     def heard(self, group: GroupId, fence: Fence, node: NodeId, step: Step) -> list[Sent]:
         """The leader of a group wrote; if it is a new one: what to send again, to this one."""
@@ -178,7 +178,7 @@ class Finder:
         """Who was asked does not lead: what to send again, to the one who may."""
         known = self._leaders.get(group)
         if leader is None:
-            # It knows nobody: another member is tried, each letter a few times. Unless a leader wrote since.
+            # It knows nobody: another member is tried, each message a few times. Unless a leader wrote since.
             tries = self._unanswered.get(group, 0) // UNANSWERED
             if tries or known is None or about >= known[0]:
                 self._unanswered[group] = UNANSWERED * (tries + 1)
@@ -231,7 +231,7 @@ class Finder:
             self._leaders[successor.group] = (fence, successor.nodes[0])
             self._unanswered[successor.group] = 0
 
-    def forget_letters(self) -> None:
+    def forget_messages(self) -> None:
         """Send nothing again."""
         self._recent.clear()
 

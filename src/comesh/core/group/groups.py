@@ -43,7 +43,7 @@ from comesh.core.program import Program
 from comesh.core.routines import Routines
 from comesh.core.stamps import OPENING, Ballot
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter, part_for
+from comesh.core.work_messages import GroupMessage, part_for
 
 MAX_ROUNDS: Final = 10_000
 """A step that does not settle within so many rounds is a bug, not work."""
@@ -205,7 +205,7 @@ class Groups:
         """Nothing can be written: nothing is promised, acknowledged or led until that is mended, nor said
         again: what the failed step meant to say was not said, for it was not written."""
         self.unable = True
-        self.router.finder.forget_letters()
+        self.router.finder.forget_messages()
         self.on_leave(step)
         for replica in list(self.replicas.values()):
             if isinstance(replica.phase, Election):
@@ -259,22 +259,22 @@ class Groups:
         raise RuntimeError(f"{self.own}: a step does not come to rest")
 
     def _settle_serving(self, serving: Serving, step: Step) -> None:
-        letter = serving.take_local()
-        if letter is not None:
-            self.hand_over(serving, letter, self.own, step)
+        message = serving.take_local()
+        if message is not None:
+            self.hand_over(serving, message, self.own, step)
             return
         entry = serving.seal()
         leadership = None if entry is None else self.replicas[serving.mark].leadership
         if entry is not None and leadership is not None:
-            leadership.propose(entry, step, mails=self.router.by_node(serving.take_mails()))
+            leadership.propose(entry, step, outbox=self.router.by_node(serving.take_outbox()))
         if not serving.ended:
             serving.on_committed(serving.committed, step)
 
-    def hand_over(self, serving: Serving, letter: Letter, sender: NodeId, step: Step) -> None:
-        """A letter reaches the part that it is for."""
-        part = serving.parts.get(part_for(letter.body))
+    def hand_over(self, serving: Serving, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        """A message reaches the part that it is for."""
+        part = serving.parts.get(part_for(message.body))
         if part is not None:
-            part.on_letter(letter, sender, step)
+            part.on_message(message, sender, step)
 
     # -- between members ---------------------------------------------------------------------------------
 
@@ -462,8 +462,8 @@ class Groups:
     def serving(self, group: GroupId) -> Serving | None:
         return self._servings.get(group)
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        self.router.post(letter, to, step)
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step) -> None:
+        self.router.route(message, to, step)
 
     def next_call(self, serving: Serving) -> int:
         self._last_call += 1

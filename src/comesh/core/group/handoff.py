@@ -3,7 +3,7 @@
 1. Invite the members of the next config, with the state so far; this config serves on.
 2. When they are Ready (the base flushed, their stores known), and no command is under way (for a while no
    other begins), commit the handoff entry: the last one that this config ever has. From proposing it on
-   there are no outside effects but letters that waited for entries before it, so the parts end here.
+   there are no outside effects but messages that waited for entries before it, so the parts end here.
 3. Start to every new member: the config, the entry's number, the digest of the state there, what it lacks.
 4. When f+1 of them are Installed, the old members retire.
 
@@ -257,7 +257,7 @@ class Handoff:
         self._leader.propose((HandoffRecord(successor),), step, to_all=True)
 
     def _end_serving(self, step: Step) -> None:
-        """No outside effects from here on but letters that wait already, and no entry after the next one."""
+        """No outside effects from here on but messages that wait already, and no entry after the next one."""
         serving, self._leader.serving = self._leader.serving, None
         if serving is not None:
             self._served = serving

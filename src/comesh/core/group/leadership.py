@@ -18,8 +18,18 @@ from comesh.core.group.handoff import Handoff
 from comesh.core.group.member import Member
 from comesh.core.group.peers import Peer, Peers
 from comesh.core.group.phases import Phase, Role, Trigger
-from comesh.core.group.serving import Mail
-from comesh.core.group_messages import Acked, Body, Gap, GiveUp, Installed, Lettered, Recover, Sync, Update
+from comesh.core.group.serving import OutboundMessage
+from comesh.core.group_messages import (
+    Acked,
+    Body,
+    Gap,
+    GiveUp,
+    Installed,
+    Recover,
+    Sync,
+    Update,
+    UpdateWithMessages,
+)
 from comesh.core.ids import NodeId
 from comesh.core.records import Entry, GroupRecord, HandoffRecord, SaidEntry
 from comesh.core.stamps import OPENING, Ballot, Era
@@ -37,7 +47,7 @@ SPREADS: Final = 10
 MAX_IN_FLIGHT: Final = 4
 """Entries that one member has not acknowledged. What comes meanwhile goes with its next acknowledgement,
 together: a busy group needs fewer messages for each entry, not more time."""
-NO_MAILS: Mapping[NodeId, list[Mail]] = {}
+NO_OUTBOX: Mapping[NodeId, list[OutboundMessage]] = {}
 MIN_RESEND_MS: Final = 20.0
 """Between neighbours on a wire two round trips are shorter than a busy machine takes to answer."""
 
@@ -65,7 +75,7 @@ class Leadership(Phase):
         self._acknowledged_by = 0
         """How many members have the state that this ballot opened with."""
         self._unwritten = False
-        """The last entry is sent before it is written: no letter goes with it."""
+        """The last entry is sent before it is written: no message goes with it."""
         self._expected = 0
         """The number that the nearest are to acknowledge in time."""
         self._late_ms = 0.0
@@ -154,17 +164,17 @@ class Leadership(Phase):
         step: Step,
         *,
         to_all: bool = False,
-        mails: Mapping[NodeId, list[Mail]] = NO_MAILS,
+        outbox: Mapping[NodeId, list[OutboundMessage]] = NO_OUTBOX,
     ) -> None:
-        """to_all: the others need it as soon as the nearest. mails: letters that wait for its commit.
+        """to_all: the others need it as soon as the nearest. outbox: messages that wait for its commit.
 
         It is sent before this member writes it, so that all write at once (decision 22). That this member
         counts itself is safe: whatever comes of it follows the record, and so waits for the disk. An early
-        letter does, too.
+        message does, too.
         """
         member, peers = self.member, self.peers
         member.ledger.append(entry)
-        waiting = self._who_waits(mails, step) if mails and member.completes_quorum() else []
+        waiting = self._who_waits(outbox, step) if outbox and member.completes_quorum() else []
         if waiting:
             self._write_and_send(entry, waiting, step)
         else:
@@ -186,7 +196,7 @@ class Leadership(Phase):
             self._count(step)
 
     def _send_first(self, step: Step, *, to_all: bool) -> None:
-        """Before it is written, and so without letters that still wait for entries before it."""
+        """Before it is written, and so without messages that still wait for entries before it."""
         self._unwritten = True
         if to_all:
             self._send_to_all(step)
@@ -196,47 +206,47 @@ class Leadership(Phase):
         self._unwritten = False
 
     def _write_and_send(self, entry: Entry, waiting: Iterable[Peer], step: Step) -> None:
-        """What a letter waits for is written before the letter is sent."""
+        """What a message waits for is written before the message is sent."""
         self.member.persist(entry, self.ballot, step)
-        self._send_with_letters(waiting, step)
+        self._send_with_messages(waiting, step)
 
-    def _who_waits(self, mails: Mapping[NodeId, list[Mail]], step: Step) -> list[Peer]:
-        """The members that letters go to, which wait with them for the next message. With the entry such a
+    def _who_waits(self, outbox: Mapping[NodeId, list[OutboundMessage]], step: Step) -> list[Peer]:
+        """The members that messages go to, which wait with them for the next message. With the entry such a
         member knows that it is committed, and need not wait until this leader does (decision 24)."""
         found: list[Peer] = []
-        for node, of_node in mails.items():
+        for node, of_node in outbox.items():
             peer = self.peers.of_node.get(node)
             if peer is not None and peer.acked is not None and not self.peers.is_silent(peer, step):
-                peer.letters.extend(of_node)
+                peer.messages.extend(of_node)
                 found.append(peer)
         return found
 
-    def _send_with_letters(self, waiting: Iterable[Peer], step: Step) -> None:
-        """The entry goes to who waits for a letter, in the place of the nearest if it is as near."""
+    def _send_with_messages(self, waiting: Iterable[Peer], step: Step) -> None:
+        """The entry goes to who waits for a message, in the place of the nearest if it is as near."""
         near = any(map(self.peers.is_near, waiting))
         for peer in waiting if near else dict.fromkeys([*waiting, *self.peers.nearest]):
             self._send_if_free(peer, step)
 
-    def _with_letters(self, peer: Peer, update: Update) -> Update:
-        """With the letters to that member that wait for entries which it then has. Who gets one counts all
+    def _with_messages(self, peer: Peer, update: Update) -> Update:
+        """With the messages to that member that wait for entries which it then has. Who gets one counts all
         that comes with it as committed: so there is none with an entry that is not written yet. And none
         while it has a state instead of entries that are not committed: it could not tell of those."""
         if self._unwritten or self.committed < peer.sent_again:
             return update
-        mails = [mail for mail in peer.letters if not mail.posted]
-        peer.letters.clear()
-        if not mails:
+        outbox = [outbound for outbound in peer.messages if not outbound.sent]
+        peer.messages.clear()
+        if not outbox:
             return update
-        for mail in mails:
-            mail.told = partial(peer.has, self.member.ledger.number)
-        return Lettered(
+        for outbound in outbox:
+            outbound.told = partial(peer.has, self.member.ledger.number)
+        return UpdateWithMessages(
             update.ballot,
             update.first,
             update.entries,
             update.committed,
             update.sent_ms,
             update.busy,
-            tuple(mail.letter for mail in mails),
+            tuple(outbound.message for outbound in outbox),
         )
 
     def _send_if_free(self, peer: Peer, step: Step) -> None:
@@ -261,7 +271,7 @@ class Leadership(Phase):
             entries, also_empty = (), True  # an update without them has it ask for the state
         if entries or also_empty:
             update = self._update(peer, entries, step)
-            self.member.send(peer.rank, self._with_letters(peer, update) if entries else update, step)
+            self.member.send(peer.rank, self._with_messages(peer, update) if entries else update, step)
             peer.said_ms = step.now_ms
 
     def _update(self, peer: Peer, entries: tuple[SaidEntry, ...], step: Step) -> Update:
@@ -318,7 +328,7 @@ class Leadership(Phase):
         peer.lease_from_ms = max(peer.lease_from_ms, sent_ms)
         self._renew_lease(step)
         self._count(step)
-        if peer.near or peer.letters:
+        if peer.near or peer.messages:
             self._send_if_free(peer, step)
 
     def give_state(self, rank: int, asked: Gap | Recover, step: Step) -> None:

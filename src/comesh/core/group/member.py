@@ -22,7 +22,7 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, GroupRecord, Record
 from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING, Ballot, Era
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter
+from comesh.core.work_messages import GroupMessage
 
 IDLE_LEASES: Final = 2.5
 BUSY_LEASES: Final = 1.5
@@ -53,8 +53,8 @@ class Host(Protocol):
     def send(self, to: NodeId, member: "Member", body: Body, step: Step) -> None: ...
 
     @property
-    def deliver_early(self) -> Callable[[NodeId, Letter, Step], None]:
-        """Takes a letter whose entry is known here to be committed, and who sent it."""
+    def deliver_early(self) -> Callable[[NodeId, GroupMessage, Step], None]:
+        """Takes a message whose entry is known here to be committed, and who sent it."""
         ...
 
     def round_trip_ms(self, node: NodeId) -> float: ...

@@ -12,7 +12,7 @@ from typing import Final
 
 from comesh.core.group.config import UNBOUND_STORE
 from comesh.core.group.member import IDLE_LEASES, Member
-from comesh.core.group.serving import Mail
+from comesh.core.group.serving import OutboundMessage
 from comesh.core.ids import NodeId
 from comesh.core.stamps import OPENING, Ballot
 from comesh.core.step import Step
@@ -32,7 +32,7 @@ class Peer:
         "acked",
         "heard_ms",
         "lease_from_ms",
-        "letters",
+        "messages",
         "near",
         "node",
         "rank",
@@ -60,8 +60,8 @@ class Peer:
         self.round_trip_ms: float | None = None
         self.near = False
         """One of the nearest, which hear updates at once."""
-        self.letters: list[Mail] = []
-        """Letters that wait for entries which it was not yet sent."""
+        self.messages: list[OutboundMessage] = []
+        """Messages that wait for entries which it was not yet sent."""
 
     def sample(self, round_trip_ms: float) -> None:
         before_ms = self.round_trip_ms
@@ -71,7 +71,7 @@ class Peer:
             self.round_trip_ms = before_ms + SMOOTHING * (round_trip_ms - before_ms)
 
     def has(self, number: int) -> bool:
-        """It acknowledged that entry, and was sent it once: what was sent again had no letters with it."""
+        """It acknowledged that entry, and was sent it once: what was sent again had no messages with it."""
         return (self.acked or 0) >= number > self.sent_again
 
 

@@ -7,7 +7,7 @@ The rules that make it safe, each a small method so that it can be read, and bro
 - nobody else is promised while the lease that this member's last ack gave may still run (`lease_left_ms`),
   and nothing at all for one lease after a restart;
 - a member that lost power is not whole until a leader answers its nonce with the state (`_ends_recovery`);
-- letters that come with an update are acted on only where this member and its leader are a quorum
+- messages that come with an update are acted on only where this member and its leader are a quorum
   (`completes_quorum`).
 
 What a member holds and writes is in `member.py`; elections are in `election.py`, leading in `leadership.py`,
@@ -32,7 +32,6 @@ from comesh.core.group_messages import (
     Gap,
     GiveUp,
     Installed,
-    Lettered,
     Promise,
     Pull,
     Recover,
@@ -42,6 +41,7 @@ from comesh.core.group_messages import (
     Stranger,
     Sync,
     Update,
+    UpdateWithMessages,
 )
 from comesh.core.journal import KeptConfig
 from comesh.core.program import ProtocolSettings
@@ -72,7 +72,7 @@ class BallotRule(StrEnum):
 _Balloted = Update | Sync | State | Claim | GiveUp | Answer | Promise | Acked | Gap
 BALLOT_RULES: dict[type[_Balloted], BallotRule] = {
     Update: BallotRule.REFUSE_BELOW_PROMISED,
-    Lettered: BallotRule.REFUSE_BELOW_PROMISED,
+    UpdateWithMessages: BallotRule.REFUSE_BELOW_PROMISED,
     Sync: BallotRule.REFUSE_BELOW_PROMISED,
     State: BallotRule.DROP_BELOW_PROMISED,
     Claim: BallotRule.CLAIM_ABOVE_PROMISED,
@@ -262,17 +262,17 @@ class Replica(Member):
         self.committed = max(self.committed, min(update.committed, self.ledger.number))
         self.leader_busy = update.busy
         self.acknowledge(rank, update.ballot, update.sent_ms, step)
-        if isinstance(update, Lettered):
-            self._take_letters(rank, update, step)
+        if isinstance(update, UpdateWithMessages):
+            self._take_messages(rank, update, step)
 
-    def _take_letters(self, rank: int, update: Lettered, step: Step) -> None:
-        """The update was accepted and acknowledged. Its letters wait for commits that this member knows of
+    def _take_messages(self, rank: int, update: UpdateWithMessages, step: Step) -> None:
+        """The update was accepted and acknowledged. Its messages wait for commits that this member knows of
         before its leader does (decision 24): where two are a quorum, an entry that the leader has written and
-        one member has accepted is committed, and a leader sends letters with an update only after it has
+        one member has accepted is committed, and a leader sends messages with an update only after it has
         written what they wait for."""
         if not self.completes_quorum():
             return
-        # Not what came after it: the leader sends entries without letters before it writes them.
+        # Not what came after it: the leader sends entries without messages before it writes them.
         number = update.first + len(update.entries) - 1
         if number > self.committed:
             entries = self.ledger.since(self.committed)
@@ -282,8 +282,8 @@ class Replica(Member):
             known = entries[: number - self.committed]
             step.observe(CommitKnown(config.group, config, update.ballot, first, known))
             self.committed = number
-        for letter in update.letters:
-            self.host.deliver_early(self.config.seats[rank].node, letter, step)
+        for message in update.messages:
+            self.host.deliver_early(self.config.seats[rank].node, message, step)
 
     def acknowledge(self, rank: int, ballot: Ballot, sent_ms: int, step: Step) -> None:
         """Say that everything is written: this is also what gives the leader its lease."""

@@ -1,4 +1,4 @@
-"""Letters between the leaders of groups, requests of people, and deployment documents.
+"""Messages between the leaders of groups, requests of people, and deployment documents.
 
 Nothing here is reliable: who needs an answer asks again. Requests of people are repeated from here until they
 are answered, or `REQUEST_LIFE_MS` is over.
@@ -17,7 +17,7 @@ from comesh.core.effects import Answered, Refused
 from comesh.core.events import ApplyAsked, FireAsked, MessageReceived, OrderAsked, Timer
 from comesh.core.group.finder import Finder, Sent, is_quiet, listing_announcement
 from comesh.core.group.replica import Replica
-from comesh.core.group.serving import Mail, Serving
+from comesh.core.group.serving import OutboundMessage, Serving
 from comesh.core.group.versions import ANNOUNCEMENT, Versions
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.membership import Medley
@@ -34,8 +34,8 @@ from comesh.core.work_messages import (
     DocumentAsked,
     DocumentGiven,
     Fire,
+    GroupMessage,
     Home,
-    Letter,
     LockRequest,
     NotLeader,
     Order,
@@ -58,11 +58,11 @@ DOCUMENT_MS: Final = 1000.0
 
 
 class _Request:
-    __slots__ = ("began_ms", "letter", "request", "wait_ms")
+    __slots__ = ("began_ms", "message", "request", "wait_ms")
 
-    def __init__(self, request: str, letter: Letter, began_ms: float, wait_ms: float) -> None:
+    def __init__(self, request: str, message: GroupMessage, began_ms: float, wait_ms: float) -> None:
         self.request = request
-        self.letter = letter
+        self.message = message
         self.began_ms = began_ms
         self.wait_ms = wait_ms
 
@@ -83,8 +83,8 @@ class RouterHost(Protocol):
 
     def is_dead(self, node: NodeId) -> bool: ...
 
-    def hand_over(self, serving: Serving, letter: Letter, sender: NodeId, step: Step) -> None:
-        """A letter reaches the part of a served group that it is for."""
+    def hand_over(self, serving: Serving, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        """A message reaches the part of a served group that it is for."""
 
     def hurry(self, group: GroupId, step: Step) -> None:
         """Somebody is at a newer deployment version than a group that this node serves."""
@@ -101,56 +101,56 @@ class Router:
     def __init__(self, groups: RouterHost) -> None:
         self._groups = groups
         self.finder = Finder(groups.membership.beliefs.board)
-        self.inside: deque[tuple[NodeId, Letter]] = deque()
-        """Letters to groups that this node serves itself."""
+        self.inside: deque[tuple[NodeId, GroupMessage]] = deque()
+        """Messages to groups that this node serves itself."""
         self._requests: dict[str, _Request] = {}
         self._asked_version = 0
 
-    # -- letters -----------------------------------------------------------------------------------------
+    # -- messages -----------------------------------------------------------------------------------------
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step, tries: int = 0) -> None:
-        """To one node, or to the leader of the letter's group, wherever it is thought to be."""
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step, tries: int = 0) -> None:
+        """To one node, or to the leader of the message's group, wherever it is thought to be."""
         groups = self._groups
-        if to is None and letter.to is not None:
-            if groups.serving(letter.to) is not None:
-                self.inside.append((groups.own, letter))
+        if to is None and message.to is not None:
+            if groups.serving(message.to) is not None:
+                self.inside.append((groups.own, message))
                 return
-            to = self.finder.where(letter.to, groups.versions.newest)
-            self.finder.wrote(letter.to, letter, tries, step)
+            to = self.finder.where(message.to, groups.versions.newest)
+            self.finder.wrote(message.to, message, tries, step)
         if to == groups.own:
-            self.inside.append((groups.own, letter))
+            self.inside.append((groups.own, message))
         elif to is not None:
-            step.send(to, groups.membership.incarnation, letter)
+            step.send(to, groups.membership.incarnation, message)
 
-    def by_node(self, mails: list[Mail]) -> dict[NodeId, list[Mail]]:
-        """Which other nodes these letters go to, as far as that is known now."""
+    def by_node(self, outbox: list[OutboundMessage]) -> dict[NodeId, list[OutboundMessage]]:
+        """Which other nodes these messages go to, as far as that is known now."""
         groups = self._groups
-        found: dict[NodeId, list[Mail]] = {}
-        for mail in mails:
-            to, group = mail.to, mail.letter.to
+        found: dict[NodeId, list[OutboundMessage]] = {}
+        for outbound in outbox:
+            to, group = outbound.to, outbound.message.to
             if to is None and group is not None and groups.serving(group) is None:
                 to = self.finder.where(group, groups.versions.newest)
             if to is not None and to != groups.own:
-                found.setdefault(to, []).append(mail)
+                found.setdefault(to, []).append(outbound)
         return found
 
-    def deliver_early(self, sender: NodeId, letter: Letter, step: Step) -> None:
+    def deliver_early(self, sender: NodeId, message: GroupMessage, step: Step) -> None:
         """Whom it is not for any more is not told: who sent it may not know yet that it could be sent."""
-        if letter.to is None or self._groups.serving(letter.to) is not None:
-            self._on_letter(sender, letter, step)
+        if message.to is None or self._groups.serving(message.to) is not None:
+            self._on_message(sender, message, step)
 
-    def _send_again(self, letters: list[Sent], step: Step) -> None:
-        for sent in letters:
-            if self._is_meant(sent.letter):
-                self.post(sent.letter, None, step, sent.tries + 1)
+    def _send_again(self, messages: list[Sent], step: Step) -> None:
+        for sent in messages:
+            if self._is_meant(sent.message):
+                self.route(sent.message, None, step, sent.tries + 1)
 
-    def _is_meant(self, letter: Letter) -> bool:
+    def _is_meant(self, message: GroupMessage) -> bool:
         """Not so a command of a run that was stopped since: what finds its way late must not happen late."""
-        serving = None if letter.sender is None else self._groups.serving(letter.sender)
-        if serving is None or not isinstance(letter.body, Command):
+        serving = None if message.sender is None else self._groups.serving(message.sender)
+        if serving is None or not isinstance(message.body, Command):
             return True
-        run = serving.get(run_key(letter.body.origin.run.routine), RunRecord)
-        return run is not None and run.run == letter.body.origin.run and run.stage is Stage.EXECUTING
+        run = serving.get(run_key(message.body.origin.run.routine), RunRecord)
+        return run is not None and run.run == message.body.origin.run and run.stage is Stage.EXECUTING
 
     def _on_not_leader(self, answer: NotLeader, step: Step) -> None:
         group = answer.group
@@ -163,43 +163,43 @@ class Router:
             self._send_again(again, step)
             return
         for sent in again:
-            if self._is_meant(sent.letter):
-                self.finder.wrote(group, sent.letter, sent.tries + 1, step)
-                self.post(sent.letter, answer.leader, step)
+            if self._is_meant(sent.message):
+                self.finder.wrote(group, sent.message, sent.tries + 1, step)
+                self.route(sent.message, answer.leader, step)
 
     def deliver(self, step: Step) -> None:
-        """Hand over the next letter that stays inside this node."""
-        sender, letter = self.inside.popleft()
-        self._on_letter(sender, letter, step)
+        """Hand over the next message that stays inside this node."""
+        sender, message = self.inside.popleft()
+        self._on_message(sender, message, step)
 
-    def on_message(self, event: MessageReceived, letter: Letter, step: Step) -> None:
-        self._on_letter(event.sender, letter, step)
+    def on_message(self, event: MessageReceived, message: GroupMessage, step: Step) -> None:
+        self._on_message(event.sender, message, step)
 
-    def _on_letter(self, sender: NodeId, letter: Letter, step: Step) -> None:
+    def _on_message(self, sender: NodeId, message: GroupMessage, step: Step) -> None:
         groups = self._groups
-        if letter.sender is not None and letter.by is not None:
-            self._on_reached(letter.sender, step, HEARD_RESENDS)
-            self._send_again(self.finder.heard(letter.sender, letter.by, sender, step), step)
-        if isinstance(letter.body, LockRequest) and letter.body.home is not None:
-            self._on_hearsay(letter.body.home, letter.body.fence, step)
-        if letter.to is None:
-            self._on_answer(letter, step)
+        if message.sender is not None and message.by is not None:
+            self._on_reached(message.sender, step, HEARD_RESENDS)
+            self._send_again(self.finder.heard(message.sender, message.by, sender, step), step)
+        if isinstance(message.body, LockRequest) and message.body.home is not None:
+            self._on_hearsay(message.body.home, message.body.fence, step)
+        if message.to is None:
+            self._on_answer(message, step)
             return
-        serving = groups.serving(letter.to)
+        serving = groups.serving(message.to)
         if serving is None:
-            about, leader = self.finder.leader(letter.to)
+            about, leader = self.finder.leader(message.to)
             if sender != groups.own:
-                leader = self._heir(letter.to) if leader == groups.own else leader
-                correction = NotLeader(letter.to, leader, about)
-                self.post(Letter(None, None, None, letter.version, correction), sender, step)
+                leader = self._heir(message.to) if leader == groups.own else leader
+                correction = NotLeader(message.to, leader, about)
+                self.route(GroupMessage(None, None, None, message.version, correction), sender, step)
             return
-        if letter.version > serving.config.version:
-            groups.hurry(letter.to, step)
+        if message.version > serving.config.version:
+            groups.hurry(message.to, step)
             return
-        groups.hand_over(serving, letter, sender, step)
+        groups.hand_over(serving, message, sender, step)
 
     def _heir(self, group: GroupId) -> NodeId | None:
-        """Who is to lead a group that this node hands off, and likely does when a letter comes there."""
+        """Who is to lead a group that this node hands off, and likely does when a message comes there."""
         groups = self._groups
         for replica in groups.replicas.values():
             record = replica.ledger.records.get("handoff")
@@ -214,8 +214,8 @@ class Router:
             self._on_reached(home.group, step, HEARD_RESENDS)
             self._send_again(self.finder.heard(home.group, fence, home.leader, step), step)
 
-    def _on_answer(self, letter: Letter, step: Step) -> None:
-        match letter.body:
+    def _on_answer(self, message: GroupMessage, step: Step) -> None:
+        match message.body:
             case NotLeader() as answer:
                 self._on_not_leader(answer, step)
             case Ordered() as done:
@@ -247,7 +247,7 @@ class Router:
         leaders = {self.finder.leader(group)[1] for group in correspondents} - {groups.own, None}
         told = NotLeader(serving.group, groups.own, serving.fence)
         for node in sorted(node for node in leaders if node is not None and not groups.is_dead(node)):
-            self.post(Letter(None, None, None, serving.config.version, told), node, step)
+            self.route(GroupMessage(None, None, None, serving.config.version, told), node, step)
 
     # -- silent groups -----------------------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ class Router:
 
     def _ask_again(self, group: GroupId, step: Step) -> None:
         for request in self._requests.values():
-            if request.letter.to == group:
+            if request.message.to == group:
                 request.wait_ms = self._groups.versions.newest.settings.request_resend_ms
                 self._repeat(request, step)
         for served in self._groups.served:
@@ -315,10 +315,10 @@ class Router:
             step.observe(Answered(request, None, None, f"{MAX_REQUESTS} requests wait already"))
             return
         # Else by the oldest version: a person's request must not be told to come later.
-        letter = Letter(group, None, None, version, body)
+        message = GroupMessage(group, None, None, version, body)
         wait_ms = groups.versions.newest.settings.request_resend_ms
-        self._requests[request] = _Request(request, letter, step.now_ms, wait_ms)
-        self.post(letter, None, step)
+        self._requests[request] = _Request(request, message, step.now_ms, wait_ms)
+        self.route(message, None, step)
         step.set_timer(Timer(REQUESTS.part, REQUESTS.what, request), wait_ms)
 
     def _close(self, request: str, answer: Answered, step: Step) -> None:
@@ -347,7 +347,7 @@ class Router:
         self._repeat(request, step)
 
     def _repeat(self, request: _Request, step: Step) -> None:
-        self.post(request.letter, None, step)
+        self.route(request.message, None, step)
         timer = Timer(REQUESTS.part, REQUESTS.what, request.request)
         step.set_timer(timer, request.wait_ms * self._groups.draws.between(0.8, 1.2))
 

@@ -1,15 +1,15 @@
 """What the leader of a config works with while it serves.
 
-The parts that look after devices and routines stage changed records with `put` and say things with `mail`;
+The parts that look after devices and routines stage changed records with `put` and say things with `message`;
 neither takes effect by itself. When the step ends, all that was staged becomes one entry, and what was to
 be said, done or told waits until that entry (and so every one before it) is committed. So "outside effects
 only after commit" is not a habit of the parts but a property of this class.
 
-Mail to the own group does not wait: it reaches the other part in the same step, on the staged records, and
-what comes of it joins the same entry. That is how a one-cluster, one-step run costs two commits.
+A message to the own group does not wait: it reaches the other part in the same step, on the staged records,
+and what comes of it joins the same entry. That is how a one-cluster, one-step run costs two commits.
 
 A `Serving` lives as long as its leadership: when that ends, so does everything that waited here. Where it
-ends by a handoff, letters and what is told still go out with the commit that they wait for: they are facts,
+ends by a handoff, messages and what is told still go out with the commit that they wait for: they are facts,
 and whoever leads next does not know that nobody has heard of them.
 """
 
@@ -27,7 +27,7 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.records import Entry, Gone, GroupRecord, Record
 from comesh.core.stamps import Ballot, Era, Fence, Stamp
 from comesh.core.step import Step
-from comesh.core.work_messages import Letter, Work
+from comesh.core.work_messages import GroupMessage, Work
 
 MIN_TIMER_MS = 1.0
 """No timer fires in the instant that it is set: what is due by a rounding error would never be."""
@@ -41,8 +41,8 @@ class Surroundings(Protocol):
 
     own: NodeId
 
-    def post(self, letter: Letter, to: NodeId | None, step: Step) -> None:
-        """Send a letter to the leader of its group, or to one node."""
+    def route(self, message: GroupMessage, to: NodeId | None, step: Step) -> None:
+        """Send a message to the leader of its group, or to one node."""
 
     def next_call(self, serving: "Serving") -> int:
         """A number for a device call, whose answer comes back to that serving group."""
@@ -67,7 +67,7 @@ class Part(Protocol):
     def begin(self, step: Step) -> None:
         """Serving begins: take everything up again from the records."""
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None: ...
+    def on_message(self, message: GroupMessage, sender: NodeId, step: Step) -> None: ...
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None: ...
 
@@ -89,25 +89,29 @@ class Part(Protocol):
         ...
 
 
-class Mail:
-    """A letter that waits for the commit of an entry. told: somebody has it already, and knows that."""
+class OutboundMessage:
+    """A message that waits for the commit of an entry. told: somebody has it already, and knows that."""
 
-    __slots__ = ("_still", "_surroundings", "letter", "posted", "to", "told")
+    __slots__ = ("_still", "_surroundings", "message", "sent", "to", "told")
 
     def __init__(
-        self, letter: Letter, to: NodeId | None, surroundings: Surroundings, still: Callable[[], bool] | None
+        self,
+        message: GroupMessage,
+        to: NodeId | None,
+        surroundings: Surroundings,
+        still: Callable[[], bool] | None,
     ) -> None:
-        self.letter = letter
+        self.message = message
         self.to = to
         self.told: Callable[[], bool] | None = None
-        self.posted = False
+        self.sent = False
         self._surroundings = surroundings
         self._still = still
 
     def __call__(self, step: Step) -> None:
-        self.posted = True
+        self.sent = True
         if (self._still is None or self._still()) and (self.told is None or not self.told()):
-            self._surroundings.post(self.letter, self.to, step)
+            self._surroundings.route(self.message, self.to, step)
 
 
 class Serving:
@@ -147,12 +151,12 @@ class Serving:
         """The number up to which all entries are."""
         self.era: Era = self.group_record.era
         self._stamps = 0
-        self._local: deque[Letter] = deque()
+        self._local: deque[GroupMessage] = deque()
         self._outward: deque[tuple[int, Then | Effect]] = deque()
         """What waits for the commit of an entry, by its number, in order."""
         self._fresh: list[Then | Effect] = []
         """What waits for the entry of this step."""
-        self._mails: list[Mail] = []
+        self._outbox: list[OutboundMessage] = []
         """Of this step."""
         self._timers: dict[Timer, None] = {}
 
@@ -194,27 +198,29 @@ class Serving:
 
     # -- what takes effect after commit ------------------------------------------------------------------
 
-    def mail(self, to: GroupId, body: Work, still: Callable[[], bool] | None = None) -> None:
+    def send(self, to: GroupId, body: Work, still: Callable[[], bool] | None = None) -> None:
         """Say something to the leader of a group; to the own group, in this step. still: whether it is worth
         saying once it may be said."""
-        letter = Letter(to, self.group, self.fence, self.config.version, body)
+        message = GroupMessage(to, self.group, self.fence, self.config.version, body)
         if to == self.group:
-            self._local.append(letter)
+            self._local.append(message)
             self.has_work = True
         else:
-            self._post(letter, None, still)
+            self._route(message, None, still)
 
-    def answer(self, letter: Letter, sender: NodeId, body: Work) -> None:
+    def answer(self, message: GroupMessage, sender: NodeId, body: Work) -> None:
         """Say something to whoever wrote: the leader of a group, or a node."""
-        if letter.sender is not None:
-            self.mail(letter.sender, body)
+        if message.sender is not None:
+            self.send(message.sender, body)
             return
-        self._post(Letter(None, self.group, self.fence, self.config.version, body), sender)
+        self._route(GroupMessage(None, self.group, self.fence, self.config.version, body), sender)
 
-    def _post(self, letter: Letter, to: NodeId | None, still: Callable[[], bool] | None = None) -> None:
-        mail = Mail(letter, to, self.surroundings, still)
-        self._mails.append(mail)
-        self.then(mail)
+    def _route(
+        self, message: GroupMessage, to: NodeId | None, still: Callable[[], bool] | None = None
+    ) -> None:
+        outbound = OutboundMessage(message, to, self.surroundings, still)
+        self._outbox.append(outbound)
+        self.then(outbound)
 
     def then(self, call: Then) -> None:
         """Do this once all that is staged now is committed, if this node still serves."""
@@ -281,8 +287,8 @@ class Serving:
         """The number of the entry that what is staged now becomes."""
         return self._number + 1
 
-    def take_local(self) -> Letter | None:
-        """The next letter to the own group."""
+    def take_local(self) -> GroupMessage | None:
+        """The next message to the own group."""
         return self._local.popleft() if self._local else None
 
     def seal(self) -> Entry | None:
@@ -293,17 +299,17 @@ class Serving:
             self._staged = {}
             self._number += 1
         else:
-            self._mails = []
+            self._outbox = []
         number = self._waits_for
         self._outward.extend([(number, call) for call in self._fresh])
         self._fresh = []
         self.has_work = False
         return entry
 
-    def take_mails(self) -> list[Mail]:
-        """The letters that wait for the entry that was sealed."""
-        mails, self._mails = self._mails, []
-        return mails
+    def take_outbox(self) -> list[OutboundMessage]:
+        """The messages that wait for the entry that was sealed."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
 
     @property
     def _waits_for(self) -> int:
@@ -326,5 +332,5 @@ class Serving:
         for timer in self._timers:
             step.cancel_timer(timer)
         self._timers.clear()
-        self._outward = deque(one for one in self._outward if isinstance(one[1], Observe | Mail))
+        self._outward = deque(one for one in self._outward if isinstance(one[1], Observe | OutboundMessage))
         self._local.clear()

@@ -15,7 +15,7 @@ from comesh.core.orders.audit import remember
 from comesh.core.program import Program
 from comesh.core.records import DocumentRecord, VersionRecord
 from comesh.core.step import Step
-from comesh.core.work_messages import Applied, Apply, Letter
+from comesh.core.work_messages import Applied, Apply, GroupMessage
 
 Compile = Callable[[str, int, Program], Program]
 """A document's text, its version, the program before it; ValueError in plain words if it is no deployment."""
@@ -80,8 +80,8 @@ class Deployments:
         if record is not None:
             self._announce(record)
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
-        body = letter.body
+    def on_message(self, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        body = message.body
         if not isinstance(body, Apply):
             return
         serving = self._serving
@@ -89,19 +89,19 @@ class Deployments:
         if record is not None and record.request == body.request:
             same = record.text == body.text
             why = "" if same else f"the request id is that of version {record.version}; take another one"
-            serving.answer(letter, sender, Applied(body.request, record.version, why))
+            serving.answer(message, sender, Applied(body.request, record.version, why))
             return
         current = self._current
         if body.base != current:
             why = f"it builds on version {body.base}, but the deployment is at {current}: start from that one"
-            serving.answer(letter, sender, Applied(body.request, current, why))
+            serving.answer(message, sender, Applied(body.request, current, why))
             return
         if self._versions.newest.version < current:
             return  # that one is about to be learned; who asks asks again
         try:
             self._versions.compile(body.text, current + 1)
         except ValueError as wrong:
-            serving.answer(letter, sender, Applied(body.request, current, str(wrong)))
+            serving.answer(message, sender, Applied(body.request, current, str(wrong)))
             return
         applied = DocumentRecord(current + 1, body.text, body.request)
         serving.put(applied)
@@ -110,7 +110,7 @@ class Deployments:
         what = f"apply version {applied.version}"
         remember(serving, step.wall_ms, body.by, what, request=body.request)
         self._announce(applied)
-        serving.answer(letter, sender, Applied(body.request, current + 1))
+        serving.answer(message, sender, Applied(body.request, current + 1))
 
     def _announce(self, record: DocumentRecord) -> None:
         serving = self._serving

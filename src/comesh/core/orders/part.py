@@ -23,7 +23,7 @@ from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.work_messages import (
     BreakLock,
-    Letter,
+    GroupMessage,
     Maintain,
     Order,
     Ordered,
@@ -79,12 +79,12 @@ class Orders:
             if one.of not in known and one.kind is not Kind.BREAKING:
                 self._serving.drop(one.key)
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
-        order = letter.body
+    def on_message(self, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        order = message.body
         if not isinstance(order, Order):
             return
         if isinstance(order.wish, Reach):
-            self._serving.answer(letter, sender, Ordered(order.request, None))
+            self._serving.answer(message, sender, Ordered(order.request, None))
             return
         known = remembered(self._serving, order.request)
         run, why_not = (None, "") if known is None else (known.run, "")
@@ -96,7 +96,7 @@ class Orders:
             self._serving.prove()
         elif known is None:
             remember(self._serving, step.wall_ms, order.by, _words(order), request=order.request, run=run)
-        self._serving.answer(letter, sender, Ordered(order.request, run, why_not))
+        self._serving.answer(message, sender, Ordered(order.request, run, why_not))
 
     def _carry_out(self, order: Order, step: Step) -> tuple[RunId | None, str]:
         """The run that it fired, if any; and why it is not done, if so."""

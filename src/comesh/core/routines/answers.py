@@ -1,6 +1,6 @@
 """What other groups say to a run, and what it makes of that.
 
-Every letter may come late, twice, or to a leader that was deposed without knowing. So each is measured
+Every message may come late, twice, or to a leader that was deposed without knowing. So each is measured
 against the staged record first: the run, its attempt, its stage. What a deposed leader stages is never
 committed, and what it would say waits for that commit; only `_free` speaks of runs that it has no record of.
 """
@@ -26,7 +26,7 @@ from comesh.core.step import Step
 from comesh.core.work_messages import (
     CommandState,
     Fenced,
-    Letter,
+    GroupMessage,
     LockAnswer,
     LockState,
     Release,
@@ -52,11 +52,11 @@ class Answers:
 
     # -- locks -------------------------------------------------------------------------------------------
 
-    def on_lock_state(self, letter: Letter, body: LockState, step: Step) -> None:
+    def on_lock_state(self, message: GroupMessage, body: LockState, step: Step) -> None:
         run = self._live(body.run)
         if run is None or body.attempt < run.attempt or run.stage is Stage.RELEASING_LOCKS:
             granted = tuple(one.device for one in body.answers if one.granted is not None)
-            self._free(letter, body.run, body.attempt, granted)
+            self._free(message, body.run, body.attempt, granted)
             return
         if run.stage is not Stage.ACQUIRING_LOCKS or run.era < self._serving.era:
             return
@@ -72,7 +72,7 @@ class Answers:
             if one.refused
             and one.device not in held
             # Who works by an older deployment version may not have heard of the device yet.
-            and not (one.refused == "unknown" and letter.version < self._serving.config.version)
+            and not (one.refused == "unknown" and message.version < self._serving.config.version)
         ]
         if refused:
             self._on_refused(run, refused, step)
@@ -132,10 +132,10 @@ class Answers:
             trace(self._serving, run.run, "queued", device)
         self._queued[run.run.routine] = (run.run, run.attempt, told.union(queued))
 
-    def on_wound(self, letter: Letter, body: Wound, step: Step) -> None:
+    def on_wound(self, message: GroupMessage, body: Wound, step: Step) -> None:
         run = self._live(body.run)
         if run is None or body.attempt < run.attempt:
-            self._free(letter, body.run, body.attempt, (body.device,))
+            self._free(message, body.run, body.attempt, (body.device,))
         elif body.stop:
             self._runs.stop_run(run, f"{body.stop} broke its lock of {body.device}", step)
         elif self._gives_back(run):
@@ -157,7 +157,7 @@ class Answers:
             self._serving.put(run)
             self._runs.advance(run, step)
 
-    def _free(self, letter: Letter, run: RunId, attempt: int, devices: tuple[DeviceId, ...]) -> None:
+    def _free(self, message: GroupMessage, run: RunId, attempt: int, devices: tuple[DeviceId, ...]) -> None:
         """Somebody holds a lock for a run that has ended, or an attempt that was given back: never keep it.
 
         A deposed leader must not say so of a run that it merely has not heard of: runs of later leaders have
@@ -170,12 +170,12 @@ class Answers:
         record = self._serving.get(routine_key(run.routine), RoutineRecord)
         waits = record is not None and any(firing.run == run for firing in record.waiting)
         unheard = Fence(run.stamp.config, run.stamp.ballot) > self._serving.fence
-        if devices and letter.sender is not None and not waits and not unheard:
-            self._serving.mail(letter.sender, Release(run, attempt, devices))
+        if devices and message.sender is not None and not waits and not unheard:
+            self._serving.send(message.sender, Release(run, attempt, devices))
 
     # -- commands ----------------------------------------------------------------------------------------
 
-    def on_fenced(self, letter: Letter, body: Fenced, step: Step) -> None:
+    def on_fenced(self, message: GroupMessage, body: Fenced, step: Step) -> None:
         run = self._live(body.run)
         confirmation = self._runs.confirmations.get(body.run.routine)
         if run is None or confirmation is None:
@@ -183,10 +183,10 @@ class Answers:
         if (
             body.attempt != run.attempt
             or body.fence != self._serving.fence
-            or self._outdated(letter, body.era)
+            or self._outdated(message, body.era)
         ):
             return
-        if any(one.held is None and self._is_hearsay(letter, run, one.device) for one in body.devices):
+        if any(one.held is None and self._is_hearsay(message, run, one.device) for one in body.devices):
             return
         confirmation.take(body)
         if confirmation.unanswered(run):
@@ -205,19 +205,19 @@ class Answers:
             trace(self._serving, run.run, "executing", f"goes on at step {len(merged.progress)}")
         self._runs.advance(merged, step)
 
-    def _outdated(self, letter: Letter, era: Era) -> bool:
-        if letter.sender is None:
+    def _outdated(self, message: GroupMessage, era: Era) -> bool:
+        if message.sender is None:
             return True
-        return era < self._serving.group_record.eras.get(letter.sender, FIRST_ERA)
+        return era < self._serving.group_record.eras.get(message.sender, FIRST_ERA)
 
-    def _is_hearsay(self, letter: Letter, run: RunRecord, device: DeviceId) -> bool:
+    def _is_hearsay(self, message: GroupMessage, run: RunRecord, device: DeviceId) -> bool:
         """A denial by a leader older than the one that granted the lock: it was deposed and does not know."""
         granted = next((one.stamp for one in run.held if one.device == device), None)
-        if granted is None or letter.by is None:
+        if granted is None or message.by is None:
             return True
-        return letter.by < Fence(granted.config, granted.ballot)
+        return message.by < Fence(granted.config, granted.ballot)
 
-    def on_command_state(self, letter: Letter, body: CommandState, step: Step) -> None:
+    def on_command_state(self, message: GroupMessage, body: CommandState, step: Step) -> None:
         run = self._live(body.run)
         if run is None or run.stage is not Stage.EXECUTING or body.attempt != run.attempt:
             return
@@ -228,7 +228,7 @@ class Answers:
         if number in early:
             return
         if outcome is Outcome.REFUSED and (
-            body.fence != self._serving.fence or self._is_hearsay(letter, run, body.device)
+            body.fence != self._serving.fence or self._is_hearsay(message, run, body.device)
         ):
             return  # It was the leader before that was refused, or one that refuses without knowing.
         detail = f": {body.state.detail}" if body.state.detail else ""
@@ -253,12 +253,12 @@ class Answers:
 
     # -- questions ---------------------------------------------------------------------------------------
 
-    def on_run_query(self, letter: Letter, body: RunQuery, sender: NodeId, step: Step) -> None:
+    def on_run_query(self, message: GroupMessage, body: RunQuery, sender: NodeId, step: Step) -> None:
         """Answered under a lease only: a deposed leader does not know of the latest runs."""
         if not self._serving.has_lease(step.now_ms):
             return
-        if body.era is not None and letter.sender is not None:
-            self._raise_era(letter.sender, body.era, step)
+        if body.era is not None and message.sender is not None:
+            self._raise_era(message.sender, body.era, step)
         live = live_run(self._serving, body.routine)
         if live is not None and (body.era is not None or body.run is None or body.run == live.run):
             asked = frozenset(body.devices)
@@ -275,7 +275,7 @@ class Answers:
             )
         else:
             state = self._of_no_live_run(body)
-        self._serving.answer(letter, sender, state)
+        self._serving.answer(message, sender, state)
 
     def _of_no_live_run(self, body: RunQuery) -> RunState:
         """It has ended, or it waits for its turn."""

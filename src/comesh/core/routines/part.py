@@ -1,4 +1,4 @@
-"""The part of a serving group that looks after its routines; it routes letters and timers to who knows.
+"""The part of a serving group that looks after its routines; it routes messages and timers to who knows.
 
 It lives as long as the leadership. What it remembers besides the records (readings, what is to be repeated,
 rests) is only what a new leader finds out again.
@@ -9,7 +9,7 @@ from comesh.core.group.serving import Serving
 from comesh.core.ids import GroupId, NodeId, RoutineId
 from comesh.core.records import RunRecord
 from comesh.core.routines.answers import Answers
-from comesh.core.routines.errands import RESEND, Errands
+from comesh.core.routines.pending_requests import RESEND, PendingRequests
 from comesh.core.routines.runs import REST, Runs
 from comesh.core.routines.triggers import Triggers
 from comesh.core.stamps import RunId
@@ -19,7 +19,7 @@ from comesh.core.work_messages import (
     DeviceEvents,
     Fenced,
     Fire,
-    Letter,
+    GroupMessage,
     LockState,
     Reading,
     Released,
@@ -32,41 +32,41 @@ from comesh.core.work_messages import (
 class Routines:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
-        self._errands = Errands(serving)
-        self._runs = Runs(serving, self._errands)
+        self._pending_requests = PendingRequests(serving)
+        self._runs = Runs(serving, self._pending_requests)
         self._answers = Answers(self._runs)
-        self._triggers = Triggers(serving, self._runs, self._errands)
+        self._triggers = Triggers(serving, self._runs, self._pending_requests)
 
     def begin(self, step: Step) -> None:
         self._runs.begin(step)
         self._triggers.begin(step)
 
-    def on_letter(self, letter: Letter, sender: NodeId, step: Step) -> None:
-        match letter.body:
+    def on_message(self, message: GroupMessage, sender: NodeId, step: Step) -> None:
+        match message.body:
             case Reading() as body:
-                self._triggers.on_reading(letter, body, sender, step)
+                self._triggers.on_reading(message, body, sender, step)
             case LockState() as body:
-                self._answers.on_lock_state(letter, body, step)
+                self._answers.on_lock_state(message, body, step)
             case CommandState() as body:
-                self._answers.on_command_state(letter, body, step)
+                self._answers.on_command_state(message, body, step)
             case Released() as body:
                 self._answers.on_released(body, step)
             case Fenced() as body:
-                self._answers.on_fenced(letter, body, step)
+                self._answers.on_fenced(message, body, step)
             case Wound() as body:
-                self._answers.on_wound(letter, body, step)
+                self._answers.on_wound(message, body, step)
             case RunQuery() as body:
-                self._answers.on_run_query(letter, body, sender, step)
+                self._answers.on_run_query(message, body, sender, step)
             case DeviceEvents() as body:
-                self._triggers.on_events(letter, body, sender, step)
+                self._triggers.on_events(message, body, sender, step)
             case Fire() as body:
-                self._triggers.on_fire(letter, body, sender, step)
+                self._triggers.on_fire(message, body, sender, step)
             case _:
                 pass  # Not for routines; bad input from outside is no assertion.
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None:
         if what == RESEND:
-            self._errands.on_timer(str(of), step)
+            self._pending_requests.on_timer(str(of), step)
         elif what == REST:
             self._runs.on_rested(RoutineId(str(of)), step)
         else:
@@ -79,7 +79,7 @@ class Routines:
         """Likewise."""
 
     def on_reached(self, group: GroupId, step: Step) -> None:
-        self._errands.on_reached(group, step)
+        self._pending_requests.on_reached(group, step)
 
     def stop(self, routine: RoutineId | None, why: str, step: Step) -> None:
         """What the routine runs, or all routines of the group do, ends; what waits does not start."""

@@ -10,32 +10,34 @@ answered with `Seen`, so that its sender stops.
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.program import ReadingName
-from comesh.core.routines.errands import Errand, Errands
+from comesh.core.routines.pending_requests import PendingRequest, PendingRequests
 from comesh.core.step import Step
 from comesh.core.values import Value
-from comesh.core.work_messages import Letter, Reading, Seen, Watch
+from comesh.core.work_messages import GroupMessage, Reading, Seen, Watch
 
 WATCHING = ""
-"""The owner of errands that watch: no routine has an empty id."""
+"""The owner of pending requests that watch: no routine has an empty id."""
 
 
 class Readings:
-    def __init__(self, serving: Serving, errands: Errands, devices: tuple[DeviceId, ...]) -> None:
+    def __init__(
+        self, serving: Serving, pending_requests: PendingRequests, devices: tuple[DeviceId, ...]
+    ) -> None:
         self._serving = serving
-        self._errands = errands
+        self._pending_requests = pending_requests
         self._devices = devices
         self._latest: dict[DeviceId, Reading] = {}
 
     def begin(self, step: Step) -> None:
         self._watch(step)
 
-    def on_reading(self, letter: Letter, body: Reading, sender: NodeId, step: Step) -> bool:
+    def on_reading(self, message: GroupMessage, body: Reading, sender: NodeId, step: Step) -> bool:
         """True: it says something new."""
         known = self._latest.get(body.device)
         is_watched = body.device in self._devices
         if is_watched and known is None and body.watched != self._serving.fence:
             return False
-        self._serving.answer(letter, sender, Seen(body.device, body.version))
+        self._serving.answer(message, sender, Seen(body.device, body.version))
         if not is_watched or (known is not None and body.version <= known.version):
             return False
         self._latest[body.device] = body
@@ -61,7 +63,7 @@ class Readings:
             if device not in self._latest and group is not None:
                 lacking.setdefault(group, []).append(device)
         wanted = [
-            Errand(("watch", group, 0), group, Watch(tuple(devices)))
+            PendingRequest(("watch", group, 0), group, Watch(tuple(devices)))
             for group, devices in sorted(lacking.items())
         ]
-        self._errands.keep(WATCHING, wanted, step)
+        self._pending_requests.keep(WATCHING, wanted, step)

@@ -34,7 +34,6 @@ from comesh.core.records import (
     run_key,
 )
 from comesh.core.routines.confirmation import Confirmation
-from comesh.core.routines.errands import PART, Errand, Errands
 from comesh.core.routines.ledger import live_run, new_run, routine_record, trace
 from comesh.core.routines.locks import (
     by_group,
@@ -46,6 +45,7 @@ from comesh.core.routines.locks import (
     request_name,
     to_ask,
 )
+from comesh.core.routines.pending_requests import PART, PendingRequest, PendingRequests
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
@@ -58,9 +58,9 @@ REST = "rest"
 
 
 class Runs:
-    def __init__(self, serving: Serving, errands: Errands) -> None:
+    def __init__(self, serving: Serving, pending_requests: PendingRequests) -> None:
         self.serving = serving
-        self._errands = errands
+        self._pending_requests = pending_requests
         self.confirmations: dict[RoutineId, Confirmation] = {}
         """Of live runs whose devices this leader has to fence before it goes on."""
         self._resting: dict[RoutineId, RunId] = {}
@@ -196,9 +196,9 @@ class Runs:
         if run.stage is Stage.RELEASING_LOCKS and not run.to_release:
             self._end(run, step)
             return
-        for errand in self._errands.keep(routine, self._wanted(run), step):
-            if errand.trace is not None:
-                trace(self.serving, run.run, *errand.trace)
+        for pending in self._pending_requests.keep(routine, self._wanted(run), step):
+            if pending.trace is not None:
+                trace(self.serving, run.run, *pending.trace)
 
     def fail(self, run: RunRecord, step: Step, reason: str, *, devices: list[DeviceId] | None = None) -> None:
         """Give up: release these devices, or all that it can have asked for."""
@@ -286,7 +286,7 @@ class Runs:
 
     def _end(self, run: RunRecord, step: Step) -> None:
         routine_id = run.run.routine
-        self._errands.keep(routine_id, (), step)
+        self._pending_requests.keep(routine_id, (), step)
         self._passed_on.pop(routine_id, None)
         if self._resting.pop(routine_id, None) is not None:
             self.serving.cancel_timer(PART, REST, routine_id, step)
@@ -332,7 +332,7 @@ class Runs:
 
     # -- what a run wants said ---------------------------------------------------------------------------
 
-    def _wanted(self, run: RunRecord) -> list[Errand]:
+    def _wanted(self, run: RunRecord) -> list[PendingRequest]:
         wanted = self._releases(run)
         confirmation = self.confirmations.get(run.run.routine)
         if confirmation is not None:
@@ -347,22 +347,22 @@ class Runs:
             case _:
                 assert_never(run.stage)
 
-    def _releases(self, run: RunRecord) -> list[Errand]:
+    def _releases(self, run: RunRecord) -> list[PendingRequest]:
         together: dict[tuple[GroupId, int], list[DeviceId]] = {}
         for device, group, attempt in run.to_release:
             together.setdefault((group, attempt), []).append(device)
         return [
-            Errand(("release", group, attempt), group, Release(run.run, attempt, tuple(devices)))
+            PendingRequest(("release", group, attempt), group, Release(run.run, attempt, tuple(devices)))
             for (group, attempt), devices in together.items()
         ]
 
-    def _lock_requests(self, run: RunRecord) -> list[Errand]:
+    def _lock_requests(self, run: RunRecord) -> list[PendingRequest]:
         settings = self.serving.settings
         word = manner_of(run).at_devices.value
         rest = onward(run, settings, self.serving.group)
         passed_on = self._asked_by_others(run)
         return [
-            Errand(
+            PendingRequest(
                 ("lock", request_name(run, settings, (group, devices)), run.attempt),
                 group,
                 LockRequest(
@@ -386,9 +386,9 @@ class Runs:
         owner, attempt, groups = self._passed_on.get(run.run.routine, (None, 0, frozenset()))
         return groups if (owner, attempt) == (run.run, run.attempt) else frozenset()
 
-    def _fences(self, run: RunRecord, devices: list[DeviceId]) -> list[Errand]:
+    def _fences(self, run: RunRecord, devices: list[DeviceId]) -> list[PendingRequest]:
         return [
-            Errand(
+            PendingRequest(
                 ("fence", group, run.attempt),
                 group,
                 FenceAsked(run.run, run.attempt, self.serving.fence, members),
@@ -396,10 +396,10 @@ class Runs:
             for group, members in by_group(run, devices)
         ]
 
-    def _command(self, run: RunRecord, number: int) -> Errand:
+    def _command(self, run: RunRecord, number: int) -> PendingRequest:
         one = run.steps[number]
         origin = Origin(run.run, run.attempt, number)
-        return Errand(
+        return PendingRequest(
             ("command", one.device, number),
             run.groups[one.device],
             Command(origin, one.device, one.action, self.serving.fence),

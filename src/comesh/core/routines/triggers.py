@@ -24,14 +24,14 @@ from comesh.core.orders.audit import remember
 from comesh.core.orders.standing import paused
 from comesh.core.program import Predicate, ReadingName, RoutineProgram
 from comesh.core.records import RoutineRecord
-from comesh.core.routines.errands import PART, Errands
 from comesh.core.routines.ledger import new_run, routine_record, trace
+from comesh.core.routines.pending_requests import PART, PendingRequests
 from comesh.core.routines.readings import Readings
 from comesh.core.routines.runs import MAX_WAITING, Runs
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.values import Value
-from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, Letter, Ordered, Reading
+from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, GroupMessage, Ordered, Reading
 
 MOMENT, FOR, SCHEDULE = "moment", "for", "schedule"
 MOMENT_MS = 1000.0
@@ -47,7 +47,7 @@ MAX_REQUESTS = 64
 
 
 class Triggers:
-    def __init__(self, serving: Serving, runs: Runs, errands: Errands) -> None:
+    def __init__(self, serving: Serving, runs: Runs, pending_requests: PendingRequests) -> None:
         self._serving = serving
         self._runs = runs
         program = serving.program
@@ -69,7 +69,7 @@ class Triggers:
         for routine, names in self._reads.items():
             for device in dict.fromkeys(DeviceId(name) for name, _ in names):
                 self._readers.setdefault(device, []).append(routine)
-        self._readings = Readings(serving, errands, tuple(sorted(self._readers)))
+        self._readings = Readings(serving, pending_requests, tuple(sorted(self._readers)))
         self._became_true: dict[RoutineId, int] = {}
         """The entry in which a routine last fired for that."""
 
@@ -95,8 +95,8 @@ class Triggers:
 
     # -- clauses -----------------------------------------------------------------------------------------
 
-    def on_reading(self, letter: Letter, body: Reading, sender: NodeId, step: Step) -> None:
-        if self._readings.on_reading(letter, body, sender, step):
+    def on_reading(self, message: GroupMessage, body: Reading, sender: NodeId, step: Step) -> None:
+        if self._readings.on_reading(message, body, sender, step):
             for routine in self._readers.get(body.device, ()):
                 self._look_at_clause(routine, step)
 
@@ -187,13 +187,13 @@ class Triggers:
 
     # -- events and people -------------------------------------------------------------------------------
 
-    def on_events(self, letter: Letter, body: DeviceEvents, sender: NodeId, step: Step) -> None:
+    def on_events(self, message: GroupMessage, body: DeviceEvents, sender: NodeId, step: Step) -> None:
         routine = self._routines.get(body.routine)
         if routine is None or routine.on_event is None:
             if body.routine not in self._serving.program.listeners.get(body.device, ()) and body.events:
                 # Nothing fires on them any more: the device need not keep them.
                 last = max(event.sequence for event in body.events)
-                self._serving.answer(letter, sender, EventsSeen(body.device, body.routine, last))
+                self._serving.answer(message, sender, EventsSeen(body.device, body.routine, last))
             return
         for event in sorted(body.events, key=lambda event: event.sequence):
             record = routine_record(self._serving, routine)
@@ -205,17 +205,17 @@ class Triggers:
                 told = ", ".join(f"{reading}={value}" for reading, value in sorted(event.values.items()))
                 self._fire(routine, f"event {event.sequence} of {body.device}: {told}", step)
         mark = routine_record(self._serving, routine).marks.get(body.device, 0)
-        self._serving.answer(letter, sender, EventsSeen(body.device, body.routine, mark))
+        self._serving.answer(message, sender, EventsSeen(body.device, body.routine, mark))
 
     def _is_taken(self, record: RoutineRecord, device: DeviceId, sequence: int) -> bool:
         return sequence <= record.marks.get(device, 0)
 
-    def on_fire(self, letter: Letter, body: Fire, sender: NodeId, step: Step) -> None:
+    def on_fire(self, message: GroupMessage, body: Fire, sender: NodeId, step: Step) -> None:
         routine = self._routines.get(body.routine)
         if routine is None:
             why_not = f"{self._serving.group} has no routine {body.routine}"
             self._serving.prove()
-            self._serving.answer(letter, sender, Ordered(body.request, None, why_not))
+            self._serving.answer(message, sender, Ordered(body.request, None, why_not))
             return
         run = dict(routine_record(self._serving, routine).requests).get(body.request)
         order = paused(self._serving, routine.id)
@@ -227,7 +227,7 @@ class Triggers:
             why_not = "" if run is not None else f"{MAX_WAITING} firings wait already"
         if why_not:
             self._serving.prove()
-        self._serving.answer(letter, sender, Ordered(body.request, run, why_not))
+        self._serving.answer(message, sender, Ordered(body.request, run, why_not))
 
     def _fire_by_hand(self, routine: RoutineProgram, body: Fire, step: Step) -> RunId | None:
         run = self._runs.fire(routine, f"by hand, {body.by or body.request}", step)

@@ -84,7 +84,7 @@ class Watch:
 
     def _note_readings(self) -> None:
         for sent in self._mesh.sent:
-            body = sent.letter
+            body = sent.work
             if isinstance(body, Reading) and body.values is not None:
                 for routine in self._triggers.get(body.device, ()):
                     if body.values.get(signal_of(routine)) is True:

@@ -21,7 +21,7 @@ from comesh.core.program import DeviceProgram, Program, ProtocolSettings, Routin
 from comesh.core.selection.planning import make_plan
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
-from comesh.core.work_messages import Letter, Work
+from comesh.core.work_messages import GroupMessage, Work
 from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
 from comesh.experiments.measures.leading import Change, Commit, Proposals
 from comesh.sim.radio import RadioSettings
@@ -47,7 +47,7 @@ class Sent(NamedTuple):
     def kind(self) -> str:
         """By what is inside, where groups speak."""
         message = self.message
-        return type(message.body if isinstance(message, InConfig | Letter) else message).__name__
+        return type(message.body if isinstance(message, InConfig | GroupMessage) else message).__name__
 
     @property
     def group(self) -> GroupId | None:
@@ -55,8 +55,8 @@ class Sent(NamedTuple):
         return self.message.group if isinstance(self.message, InConfig) else None
 
     @property
-    def letter(self) -> Work | None:
-        return self.message.body if isinstance(self.message, Letter) else None
+    def work(self) -> Work | None:
+        return self.message.body if isinstance(self.message, GroupMessage) else None
 
 
 class Traced(NamedTuple):

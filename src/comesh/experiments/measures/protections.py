@@ -17,7 +17,7 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import Appended, JournalRecord
 from comesh.core.messages import Message
 from comesh.core.stamps import NO_BALLOT, RunId
-from comesh.core.work_messages import Letter
+from comesh.core.work_messages import GroupMessage
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
 from comesh.experiments.measures.running import Running
@@ -100,7 +100,7 @@ class Tally:
             self.size_bytes[kind] += size_bytes
 
     def _kind(self, by: NodeId, to: NodeId, message: Message) -> str:
-        if isinstance(message, Letter):
+        if isinstance(message, GroupMessage):
             return type(message.body).__name__
         if not isinstance(message, InConfig):
             return type(message).__name__

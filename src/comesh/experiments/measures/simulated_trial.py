@@ -23,7 +23,7 @@ from comesh.core.group_messages import Acked, InConfig, Update
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.membership import MembershipSettings
 from comesh.core.messages import Message
-from comesh.core.work_messages import DocumentAsked, DocumentGiven, Letter, Reading, Seen, Watch
+from comesh.core.work_messages import DocumentAsked, DocumentGiven, GroupMessage, Reading, Seen, Watch
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
@@ -88,7 +88,7 @@ PARTS: Final = (
 )
 _ASKING: Final = (ReadDevice.__name__, CommandDevice.__name__)
 _ANSWER: Final = DeviceAnswered.__name__
-_OF_GROUPS: Final = (InConfig, Letter, DocumentAsked, DocumentGiven)
+_OF_GROUPS: Final = (InConfig, GroupMessage, DocumentAsked, DocumentGiven)
 _MONITORING: Final = (Reading, Seen, Watch)
 
 
@@ -108,7 +108,7 @@ class Sizes:
             self.by_part[self._kind(message)][by] += size_bytes
 
     def _kind(self, message: Message) -> str:
-        if isinstance(message, Letter):
+        if isinstance(message, GroupMessage):
             return "monitoring" if isinstance(message.body, _MONITORING) else "foreground"
         if not isinstance(message, InConfig):
             return "foreground"

@@ -8,7 +8,7 @@ from comesh.core.ids import NodeId
 from comesh.core.messages import Message
 from comesh.core.orders.standing import ALL, is_by_hand
 from comesh.core.records import Kind, Standing, standing_key
-from comesh.core.work_messages import Command, Letter
+from comesh.core.work_messages import Command, GroupMessage
 from comesh.sim.checks.history import Histories
 from comesh.sim.checks.violation import Promise, Verdicts
 
@@ -19,7 +19,7 @@ class PausedCommands:
         self._histories = histories
 
     def on_sent(self, now_ms: float, node: NodeId, to: NodeId, message: Message, size_bytes: int) -> None:
-        if not isinstance(message, Letter) or not isinstance(message.body, Command):
+        if not isinstance(message, GroupMessage) or not isinstance(message.body, Command):
             return
         run = message.body.origin.run
         if is_by_hand(run) or message.sender is None or message.by is None:

@@ -5,12 +5,12 @@ from group_bench import Member, make_config, record
 
 from comesh.core.effects import Answered, CommitKnown, Observe
 from comesh.core.group.ledger import Ledger
-from comesh.core.group_messages import Lettered, State
+from comesh.core.group_messages import State, UpdateWithMessages
 from comesh.core.stamps import OPENING
-from comesh.core.work_messages import Letter, Ordered
+from comesh.core.work_messages import GroupMessage, Ordered
 
 REQUEST = "a request of a person at this member"
-ANSWER = Letter(None, None, None, 1, Ordered(REQUEST, None))
+ANSWER = GroupMessage(None, None, None, 1, Ordered(REQUEST, None))
 ENTRIES = ((record("lamp"),), (record("fan"),))
 
 
@@ -22,14 +22,14 @@ def observed(member: Member, kind: type) -> list[object]:
 def waiting(seats: int = 3) -> Member:
     """With two entries, and a request that the leader is to answer."""
     member = Member(number=2, config=make_config(seats))
-    member.hears(0, Lettered(OPENING, 3, (), 2, 0))
+    member.hears(0, UpdateWithMessages(OPENING, 3, (), 2, 0))
     member.ordered(REQUEST)
     return member
 
 
 def test_with_the_update_it_knows_of_the_commit_and_acts_on_the_letter() -> None:
     member = waiting()
-    member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+    member.hears(0, UpdateWithMessages(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
     (known,) = observed(member, CommitKnown)
     assert isinstance(known, CommitKnown)
     assert (known.first, known.entries) == (3, ENTRIES)
@@ -38,7 +38,7 @@ def test_with_the_update_it_knows_of_the_commit_and_acts_on_the_letter() -> None
 
 def test_where_two_are_no_quorum_it_does_neither() -> None:
     member = waiting(seats=5)
-    member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+    member.hears(0, UpdateWithMessages(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
     assert not observed(member, CommitKnown)
     assert not observed(member, Answered)
 
@@ -50,8 +50,8 @@ def test_who_was_given_the_whole_state_since_does_not_act_on_what_it_cannot_tell
     if given_whole:
         digest = Ledger({}, 3).digest
         member.hears(0, State(OPENING, OPENING, 3, digest, 2, -1, (), (), 0, member.config))
-        member.hears(0, Lettered(OPENING, 4, ENTRIES[1:], 2, 0, False, (ANSWER,)))
+        member.hears(0, UpdateWithMessages(OPENING, 4, ENTRIES[1:], 2, 0, False, (ANSWER,)))
     else:
-        member.hears(0, Lettered(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
+        member.hears(0, UpdateWithMessages(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
     assert len(observed(member, Answered)) == (0 if given_whole else 1)
     assert len(observed(member, CommitKnown)) == (0 if given_whole else 1)

@@ -8,7 +8,7 @@ from staging import CALM, HOP_MS, KITCHEN, Stage, commits, lights, sends
 
 from comesh.core.effects import Answered, CommitKnown, Committed, Effect, Observation, Persist
 from comesh.core.group import leadership
-from comesh.core.group_messages import Lettered, Ready, Update
+from comesh.core.group_messages import Ready, Update, UpdateWithMessages
 from comesh.core.ids import NodeId
 from comesh.core.journal import Appended
 from comesh.core.records import HandoffRecord, Record, RoutineRecord
@@ -56,12 +56,12 @@ def test_a_member_that_asks_hears_of_the_commit_with_the_update() -> None:
 
 def test_an_answer_is_not_sent_twice() -> None:
     asked = Asked()
-    letters: list[str] = []
-    asked.stage.after(sends(Update, by="n1", to="n3"), lambda: letters.append("update"))
+    messages: list[str] = []
+    asked.stage.after(sends(Update, by="n1", to="n3"), lambda: messages.append("update"))
     asked.fire()
     asked.stage.run(1)
     told = [line for line in asked.stage.telling.lines if "who asked" in line]
-    assert letters == ["update"]
+    assert messages == ["update"]
     assert told == [], "only answers without a run are told, and there is none after the commit"
     assert len([one for _, _, one in asked.seen if isinstance(one, Answered)]) == 1
     asked.end()
@@ -69,7 +69,7 @@ def test_an_answer_is_not_sent_twice() -> None:
 
 def test_a_lost_update_loses_no_answer() -> None:
     asked = Asked()
-    asked.stage.lose(sends(Lettered, to="n3"))
+    asked.stage.lose(sends(UpdateWithMessages, to="n3"))
     asked.fire()
     asked.stage.run(1)
     assert asked.when(CommitKnown, "n3") is None
@@ -79,7 +79,7 @@ def test_a_lost_update_loses_no_answer() -> None:
 
 def test_what_a_member_knows_outlives_the_leader_that_died_before_it_knew() -> None:
     asked = Asked()
-    asked.stage.dies_after(sends(Lettered, by="n1", to="n3"), "n1")
+    asked.stage.dies_after(sends(UpdateWithMessages, by="n1", to="n3"), "n1")
     asked.fire()
     asked.stage.run(10)
     assert asked.when(Committed, "n1") is None
@@ -155,7 +155,7 @@ def test_a_late_letter_speaks_of_what_came_with_it_only() -> None:
     stage = asked.stage
     stage.kill("n2")
     stage.run(3)
-    stage.hold(sends(Lettered, to="n3"), 3000.0)
+    stage.hold(sends(UpdateWithMessages, to="n3"), 3000.0)
     asked.fire()
     stage.run(2.9)
     stage.dies_instead(_writes_firing("night"), "n1", power=False)

@@ -22,7 +22,7 @@ JITTER = 0.1
 """Repetitions of many runs spread by this fraction, so that they do not come in step."""
 
 
-class Errand(msgspec.Struct, frozen=True):
+class PendingRequest(msgspec.Struct, frozen=True):
     key: tuple[str, str, int]
     """What for, of what, and which attempt or step. The body may change under one key without haste."""
     to: GroupId
@@ -34,37 +34,37 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class _Open:
-    __slots__ = ("due_ms", "errand", "interval_ms")
+    __slots__ = ("due_ms", "interval_ms", "pending")
 
-    def __init__(self, errand: Errand, due_ms: float, interval_ms: float) -> None:
-        self.errand = errand
+    def __init__(self, pending: PendingRequest, due_ms: float, interval_ms: float) -> None:
+        self.pending = pending
         self.due_ms = due_ms
         self.interval_ms = interval_ms
 
 
-class Errands:
+class PendingRequests:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
         self._open: dict[str, dict[tuple[str, str, int], _Open]] = {}
         self._timers: dict[str, float] = {}
         """When the timer of an owner is due."""
 
-    def keep(self, owner: str, wanted: Iterable[Errand], step: Step) -> list[Errand]:
+    def keep(self, owner: str, wanted: Iterable[PendingRequest], step: Step) -> list[PendingRequest]:
         """From now on this owner wants these; those that are new are said, if nobody has, and returned."""
         before = self._open.pop(owner, {})
         after: dict[tuple[str, str, int], _Open] = {}
-        fresh: list[Errand] = []
-        for errand in wanted:
-            known = before.get(errand.key)
+        fresh: list[PendingRequest] = []
+        for pending in wanted:
+            known = before.get(pending.key)
             if known is None:
                 interval_ms = self._serving.settings.request_resend_ms
-                after[errand.key] = _Open(errand, step.now_ms + self._jittered(interval_ms), interval_ms)
-                if not errand.said:
-                    self._say(owner, errand)
-                fresh.append(errand)
+                after[pending.key] = _Open(pending, step.now_ms + self._jittered(interval_ms), interval_ms)
+                if not pending.said:
+                    self._say(owner, pending)
+                fresh.append(pending)
             else:
-                known.errand = errand
-                after[errand.key] = known
+                known.pending = pending
+                after[pending.key] = known
         if after:
             self._open[owner] = after
         self._set_timer(owner, step)
@@ -84,25 +84,25 @@ class Errands:
         first_ms = self._serving.settings.request_resend_ms
         for owner, of_owner in self._open.items():
             for known in of_owner.values():
-                if known.errand.to == group and known.interval_ms > first_ms:
+                if known.pending.to == group and known.interval_ms > first_ms:
                     self._repeat(owner, known, first_ms, step)
             self._set_timer(owner, step)
 
-    def _say(self, owner: str, errand: Errand) -> None:
+    def _say(self, owner: str, pending: PendingRequest) -> None:
         """A command that is wanted no more when it may be said, for its run was stopped, is not."""
-        if isinstance(errand.body, Command):
-            self._serving.mail(errand.to, errand.body, lambda: self._is_wanted(owner, errand))
+        if isinstance(pending.body, Command):
+            self._serving.send(pending.to, pending.body, lambda: self._is_wanted(owner, pending))
         else:
-            self._serving.mail(errand.to, errand.body)
+            self._serving.send(pending.to, pending.body)
 
-    def _is_wanted(self, owner: str, errand: Errand) -> bool:
-        known = self._open.get(owner, {}).get(errand.key)
-        return known is not None and known.errand.body == errand.body
+    def _is_wanted(self, owner: str, pending: PendingRequest) -> bool:
+        known = self._open.get(owner, {}).get(pending.key)
+        return known is not None and known.pending.body == pending.body
 
     def _repeat(self, owner: str, known: _Open, interval_ms: float, step: Step) -> None:
         known.interval_ms = interval_ms
         known.due_ms = step.now_ms + self._jittered(interval_ms)
-        self._say(owner, known.errand)
+        self._say(owner, known.pending)
 
     def _jittered(self, interval_ms: float) -> float:
         return interval_ms * self._serving.draws.between(1.0 - JITTER, 1.0 + JITTER)
