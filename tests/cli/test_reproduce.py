@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +12,7 @@ from real_processes import Running, wait_for
 from typer.testing import CliRunner
 
 from comesh.cli.main import app
-from comesh.experiments import catalogue
+from comesh.experiments import catalogue, source
 from comesh.experiments.catalogue import MODULES, experiment
 
 runner = CliRunner()
@@ -32,15 +31,12 @@ def test_one_experiment_is_run_told_and_written(tmp_path: Path) -> None:
     result = runner.invoke(app, ["reproduce", "p1", "--out", str(out), "--jobs", "1", "--trials", "3"])
     assert result.exit_code == 0, result.output
     assert "P1. Candidates per selection" in result.stdout
-    assert "agrees, within 25 %: met" in result.stdout
+    assert "off the paper's candidates, N = 50, both: 0.0471 (<= 0.25): met" in result.stdout
     for name in ("report.html", "report.md", "figures/P1.svg", "tables/candidates.csv"):
         assert (out / name).exists(), name
     told = (out / "report.md").read_text()
     assert "comesh reproduce p1 --quick --trials 3" in told
-    head = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
-    )
-    assert f"(commit {head.stdout.strip()}" in told or head.returncode, "where it is a checkout"
+    assert f"(commit {source.commit()})" in told
 
 
 @pytest.mark.usefixtures("small")
@@ -63,7 +59,7 @@ import os
 from pathlib import Path
 from threading import Event
 
-from comesh.experiments.campaign import Campaign, Experiment
+from comesh.experiments.stage import Campaign, Experiment
 
 
 def run(case):
@@ -72,7 +68,7 @@ def run(case):
 
 
 campaign = Campaign("waits", lambda scale: [{"seed": seed} for seed in range(4)], run)
-EXPERIMENT = Experiment(id="WAITS", title="", campaign=campaign, paper="", compare=None, draw=None)
+EXPERIMENT = Experiment(id="WAITS", title="", campaign=campaign, paper="", tables=None, draw=None)
 """
 
 
@@ -109,7 +105,7 @@ def test_a_scheduler_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pyt
 
 
 BREAKS = """
-from comesh.experiments.campaign import Campaign, Experiment
+from comesh.experiments.stage import Campaign, Experiment
 
 
 def run(case):
@@ -119,7 +115,7 @@ def run(case):
 
 
 campaign = Campaign("breaks", lambda scale: [{"seed": seed} for seed in range(4)], run)
-EXPERIMENT = Experiment(id="BREAKS", title="", campaign=campaign, paper="", compare=None, draw=None)
+EXPERIMENT = Experiment(id="BREAKS", title="", campaign=campaign, paper="", tables=None, draw=None)
 """
 
 
@@ -140,7 +136,7 @@ def test_cases_that_fail_are_reported_while_others_run(
 
 
 UNDRAWN = """
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Verdict
+from comesh.experiments.stage import Campaign, Experiment
 
 
 def run(case):
@@ -149,8 +145,8 @@ def run(case):
     return [{"value": 1}]
 
 
-def compare(table):
-    return [Comparison(what="values", ours="1", verdict=Verdict.OURS)]
+def tables(table):
+    return {"": table}
 
 
 def draw(table):
@@ -158,7 +154,7 @@ def draw(table):
 
 
 campaign = Campaign("undrawn", lambda scale: [{"seed": seed} for seed in range(7)], run)
-EXPERIMENT = Experiment(id="UNDRAWN", title="", campaign=campaign, paper="", compare=compare, draw=draw)
+EXPERIMENT = Experiment(id="UNDRAWN", title="", campaign=campaign, paper="", tables=tables, draw=draw)
 """
 
 
@@ -179,16 +175,16 @@ def test_failures_are_reported_and_counted_once(
     assert "UNDRAWN: failed: drawing: KeyError: 'no such column'" in told.stdout
 
 
-def test_results_that_cannot_be_compared_are_reported_first(
+def test_results_that_cannot_be_read_are_reported_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for known in ("_added", "_plugins"):
         monkeypatch.setattr(catalogue, known, {})
-    Path("undrawn.py").write_text(UNDRAWN.replace('"1", verdict', "table.missing, verdict"))
+    Path("undrawn.py").write_text(UNDRAWN.replace('{"": table}', "table.missing"))
     told = runner.invoke(app, ["reproduce", "UNDRAWN", "--plugin", "undrawn.py", "--jobs", "1"])
     failed = [line for line in told.stdout.splitlines() if line.startswith("  failed: ")]
-    assert failed[0].startswith("  failed: comparing: AttributeError")
+    assert failed[0].startswith("  failed: reading its results: AttributeError")
     assert "and 3 more cases failed" in told.stdout
 
 
@@ -196,7 +192,7 @@ DIES = """
 import os
 import signal
 
-from comesh.experiments.campaign import Campaign, Experiment
+from comesh.experiments.stage import Campaign, Experiment
 
 
 def run(case):
@@ -204,7 +200,7 @@ def run(case):
 
 
 campaign = Campaign("dies", lambda scale: [{"seed": seed} for seed in range(2)], run)
-EXPERIMENT = Experiment(id="DIES", title="", campaign=campaign, paper="", compare=None, draw=None)
+EXPERIMENT = Experiment(id="DIES", title="", campaign=campaign, paper="", tables=None, draw=None)
 """
 
 
@@ -219,20 +215,23 @@ def test_a_process_that_was_killed_is_reported(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("small")
-def test_results_of_other_code_are_taken_if_asked_for_and_told(tmp_path: Path) -> None:
+def test_results_of_another_commit_are_taken_if_it_is_declared_equal_and_told(tmp_path: Path) -> None:
     words = ["reproduce", "P1", "--out", str(tmp_path), "--jobs", "1"]
     runner.invoke(app, words)
     file = tmp_path / "cases" / "candidates.jsonl"
-    code = json.loads(file.read_text().splitlines()[0])["code"]
-    file.write_text(file.read_text().replace(code, "0" * len(code)))
-    result = runner.invoke(app, [*words, "--as-measured", "--json"])
+    commit, other = source.commit(), "0123456789ab"
+    file.write_text(file.read_text().replace(commit, other))
+    as_measured = [*words, "--as-measured", other]
+    result = runner.invoke(app, [*as_measured, "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["experiments"][0]["note"] == "measured with other code"
-    assert "comesh reproduce P1 --quick --as-measured" in (tmp_path / "report.md").read_text()
-    assert "measured with other code" in runner.invoke(app, [*words, "--as-measured"]).stdout
-    assert code not in file.read_text(), "nothing was measured again"
-    assert runner.invoke(app, words).exit_code == 0
-    assert code in file.read_text(), "without it all is"
+    note = f"measured at {other} (declared equal)"
+    assert json.loads(result.stdout)["experiments"][0]["note"] == note
+    assert f"--as-measured {other}" in (tmp_path / "report.md").read_text()
+    assert note in runner.invoke(app, as_measured).stdout
+    assert commit not in file.read_text(), "nothing was measured again"
+    without = runner.invoke(app, words)
+    assert f"results of other commits left out: 10 of {other}" in " ".join(without.stderr.split())
+    assert commit in file.read_text(), "without it all is"
 
 
 @pytest.mark.usefixtures("small")
@@ -243,7 +242,7 @@ def test_a_missed_bar_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 1
     told = json.loads(result.stdout)
     assert told["good"] is False
-    assert told["experiments"][0]["comparisons"][0]["met"] is False
+    assert told["experiments"][0]["bars"][0]["met"] is False
 
 
 def test_all_experiments_are_listed() -> None:
@@ -258,7 +257,7 @@ def test_all_experiments_are_listed() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--fresh", "--as-measured"], "which of them?"),
+        (["--fresh", "--as-measured", "HEAD"], "which of them?"),
         (["P1", "P99", "NEAR"], "there is no experiment P99, NEAR"),
         (["NEAR"], "comes with --plugin FILE, as its EXPERIMENT"),
         (["P1,P3"], "P1,P3: expected IDs with spaces between them, such as P1 P3"),

@@ -3,7 +3,7 @@
 import pytest
 
 from comesh.cli.time_left import TRUSTED_S, TimeLeft
-from comesh.experiments.campaign import Campaign, Parameters
+from comesh.experiments.stage import Campaign, Parameters
 
 SIMULATED = Campaign("simulated", lambda _: [], lambda _: [], about_s=lambda case: case["s"])
 REAL = Campaign(

@@ -1,9 +1,9 @@
 """How long a reproduction takes on two cores, by what its campaigns say of their cases."""
 
 from comesh.cli.time_left import TimeLeft
-from comesh.experiments.campaign import Scale
 from comesh.experiments.catalogue import experiment, names
 from comesh.experiments.reproduction import REAL_AT_ONCE
+from comesh.experiments.stage import Scale
 
 OF_THE_PAPER = [name for name in names() if name.startswith("P")]
 REAL = [name for name in names() if experiment(name).campaign.real]

@@ -1,52 +1,37 @@
 """An experiment that takes no time: numbers and their squares, with cases that can be made to fail."""
 
-from collections.abc import Iterator
-
-from matplotlib.figure import Figure
-
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
-from comesh.experiments.plots import finish, lines, new_figure
-from comesh.experiments.table import Row, Table
+from comesh.experiments import stage
 
 
-def cases(scale: Scale) -> Iterator[Parameters]:
-    for number in range(8 if scale is Scale.FULL else 4):
-        yield {"number": number, "seed": 1}
+def cases(scale: stage.Scale) -> stage.Cases:
+    return stage.combinations(number=range(8 if scale is stage.Scale.FULL else 4), seed=[1])
 
 
-def run(case: Parameters) -> list[Row]:
+def run(case: stage.Parameters) -> list[stage.Row]:
     if case["number"] > 6:
         raise ValueError("seven is too much")
     return [{"square": case["number"] ** 2}]
 
 
-def compare(table: Table) -> list[Comparison]:
-    most = max(table.numbers("square"))
-    return [
-        Comparison(
-            what="the largest | square",
-            ours=f"{most:.0f}",
-            paper="9",
-            verdict=Verdict.AGREES,
-            bar="at least 9",
-            met=most >= 9,
-        )
-    ]
+def tables(table: stage.Table) -> dict[str, stage.Table]:
+    return {"All | squares": stage.means(table, ("number",), ("square",))}
 
 
-def draw(table: Table) -> Figure:
-    figure, axes = new_figure()
-    lines(axes, {"squares": {row["number"]: row["square"] for row in table}})
-    finish(axes, x="number", y="square")
-    return figure
+def bars(table: stage.Table) -> list[stage.Bar]:
+    return [stage.Bar("the largest | square", max(table.numbers("square")), 9, ">=")]
 
 
-EXPERIMENT = Experiment(
+def draw(table: stage.Table) -> stage.Figure:
+    return stage.facets(table, x={"number": "number"}, y={"square": "square"}, line="seed")
+
+
+EXPERIMENT = stage.Experiment(
     id="P1",
     title="Squares",
-    campaign=Campaign("squares", cases, run),
+    campaign=stage.Campaign("squares", cases, run),
     paper="Squares <grow>.",
-    compare=compare,
+    tables=tables,
+    bars=bars,
     draw=draw,
     about="By hand.",
 )

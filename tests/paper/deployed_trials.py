@@ -1,10 +1,11 @@
 """Trials of the paper's 11-node deployment for tests: simulated ones, each run once."""
 
 from functools import cache
+from typing import cast
 
 from comesh.experiments.reproduction import table_of
+from comesh.experiments.stage import Row, Table
 from comesh.experiments.store import Outcome
-from comesh.experiments.table import Table
 from comesh.experiments.trials import EPOCH_S, SIMULATED, run
 
 
@@ -25,7 +26,7 @@ def simulated(
         "seconds": float(epochs * EPOCH_S) if mesh else 15.0,
         "kills": 2 if mesh else 0,
     }
-    return table_of([Outcome(code="", parameters=case, rows=run(case))])
+    return table_of([Outcome(commit="", parameters=case, rows=cast("list[Row]", run(case)))])
 
 
 def together(*tables: Table) -> Table:

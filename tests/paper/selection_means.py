@@ -2,9 +2,8 @@
 
 from functools import cache
 
-from comesh.experiments.campaign import Parameters
 from comesh.experiments.measures.selection_campaign import DEFAULTS, run
-from comesh.experiments.table import Table
+from comesh.experiments.stage import Parameters, Table
 
 SEEDS = range(1, 4)
 

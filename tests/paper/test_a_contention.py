@@ -2,9 +2,9 @@
 
 import pytest
 
-from comesh.experiments.a_contention import WAYS, compare, draw, run
+from comesh.experiments.a_contention import WAYS, draw, run, tables
 from comesh.experiments.measures.contention import ROUTINES, SHARED, WANTED, draw_routines
-from comesh.experiments.table import Table
+from comesh.experiments.stage import Table
 from comesh.sim.topology import Shape, make_topology
 
 HOPS = 2000
@@ -44,19 +44,6 @@ def test_only_optimistic_tries_again_and_again_and_waits_longest(table: Table) -
     assert longest["priority"] < longest["optimistic"]
 
 
-def test_a_median_beside_which_somebody_starves_says_so(table: Table) -> None:
-    for fewest, said in ((0, "in 1 of 1 meshes a routine never finished"), (1, "")):
-        starving = Table({**row, "fewest_runs": fewest} for row in table)
-        whys = {one.what: one.why for one in compare(starving)}
-        assert whys["optimistic, 90% overlap, default"].startswith(said)
-        assert bool(whys["optimistic, 90% overlap, default"]) == bool(said)
-
-
-def test_it_is_compared_and_drawn(table: Table) -> None:
-    assert len(compare(table)) == 2 * len(WAYS)
-    assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 8
-
-
 def test_routines_share_more_as_the_overlap_rises_and_keep_what_they_share() -> None:
     topology = make_topology(Shape.GRID, devices=100, seed=3)
     before: set[tuple[str, str]] = set()
@@ -69,3 +56,11 @@ def test_routines_share_more_as_the_overlap_rises_and_keep_what_they_share() -> 
         assert abs(len(shared) / (ROUTINES * WANTED) - overlap) < 0.15
         before = shared
     assert len({device for _, device in before}) == SHARED
+
+
+def test_it_is_tabulated_and_drawn(table: Table) -> None:
+    (found,) = tables(table).values()
+    assert len(found) == 2 * len(WAYS)
+    starving = found.where(way="optimistic", overlap=0.9).rows[0]["runs of the unluckiest routine"]
+    assert starving.value == table.where(way="optimistic", overlap=0.9).mean("fewest_runs")
+    assert len(draw(Table([*table, *({**row, "preset": "paper"} for row in table)])).axes) == 8

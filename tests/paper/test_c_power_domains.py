@@ -5,9 +5,9 @@ from functools import cache
 import pytest
 
 from comesh.core.ids import GroupId, NodeId
-from comesh.experiments.c_power_domains import compare, run
+from comesh.experiments.c_power_domains import bars, draw, run, tables
 from comesh.experiments.measures.power_outages import OUTAGE_S, Hit, hits_of, seconds_of
-from comesh.experiments.table import Row, Table
+from comesh.experiments.stage import Row, Table
 from comesh.sim.group_watch import Span
 
 DEVICES, DOMAINS = 100, 4
@@ -38,17 +38,6 @@ def test_c_without_it_some_do_and_stop_for_longer_than_the_outage(preset: str) -
     assert row["ended"] < row["firings"] / 2
 
 
-def test_c_the_comparison_holds_the_rule_to_no_lost_majority() -> None:
-    rows = [_row("default", rule=rule) for rule in (True, False)]
-    on, off, *_ = compare(Table(rows))
-    assert on.met is True
-    assert on.ours.startswith("0 of 4 "), "clusters, without the group `deployment`"
-    assert off.met is None
-    assert "10 nodes" in off.why
-    worse = Table({**row, "lost_majority": 1} for row in rows)
-    assert compare(worse)[0].met is False
-
-
 def test_c_a_domain_is_as_bad_as_the_majorities_it_takes() -> None:
     a, b, c, d = (NodeId(name) for name in "abcd")
     members = {GroupId("c1"): (a, b, c), GroupId("c2"): (a, c, d)}
@@ -59,3 +48,14 @@ def test_c_a_domain_is_as_bad_as_the_majorities_it_takes() -> None:
 def test_c_spans_that_overlap_count_once_and_open_ones_to_the_end() -> None:
     assert seconds_of((Span(100.0, 105.0), Span(103.0, 107.0))) == 7
     assert seconds_of((Span(260.0, None),)) == 10
+
+
+def test_c_the_rule_is_held_to_no_lost_majority() -> None:
+    rows = [_row("default", rule=rule) for rule in (True, False)]
+    assert [one.met for one in bars(Table(rows))] == [True]
+    worse = Table({**row, "lost_majority": 1} for row in rows)
+    assert [one.met for one in bars(worse)] == [False]
+    (found,) = tables(Table(rows)).values()
+    assert found.numbers("groups") == [4, 4], "clusters, without the group `deployment`"
+    assert found.numbers("lost their majority")[0] == 0
+    assert len(draw(Table(rows)).axes) == 3

@@ -3,9 +3,9 @@
 import pytest
 
 from comesh.core.ids import NodeId
-from comesh.experiments.d_partitions import WORK, compare, delay, draw, firings_of, run
+from comesh.experiments.d_partitions import WORK, bars, delay, draw, firings_of, run, tables
 from comesh.experiments.measures.disturbances import is_served, one_side
-from comesh.experiments.table import Row, Table
+from comesh.experiments.stage import Row, Table
 from comesh.sim.group_watch import GroupNow
 from comesh.sim.topology import Shape, make_topology
 
@@ -36,15 +36,6 @@ def test_loss_costs_runs_and_time(table: Table) -> None:
     calm, bad = table.where(loss=0, cut_s=0), table.where(loss=10)
     assert finished(bad) < finished(calm)
     assert delay(bad, 50)[0] > delay(calm, 50)[0]
-
-
-def test_under_loss_runs_fail_for_devices_that_do_not_answer(table: Table) -> None:
-    failed = table.where(loss=10, outcome="failed")
-    assert len(failed) > 1
-    assert all(row["reason"].endswith("no answer") for row in failed)
-    assert all(row["delay_hops"] is not None for row in failed), "a command that is lost has left"
-    (bad,) = (one.ours for one in compare(table) if one.what.startswith("10 %"))
-    assert f"{len(failed)} failed, of which {len(failed)} for a device that did not answer" in bad
 
 
 def test_a_cut_keeps_firings_from_their_end_until_it_is_healed(table: Table) -> None:
@@ -97,19 +88,6 @@ def test_a_cut_has_half_of_the_mesh_on_each_side() -> None:
     assert len(one_side(topology)) == 32
 
 
-def test_it_is_compared_and_drawn(table: Table) -> None:
-    assert len(compare(table)) == 4
-    assert len(draw(table).axes) == 4
-
-
-def test_the_calm_and_the_healed_mesh_are_held_to_an_end_of_all_firings(table: Table) -> None:
-    bars = {one.what: one.met for one in compare(table) if one.bar}
-    assert bars == {"0 % loss per hop, default": True, "after a cut of 10 s, default": True}
-    lost = {"when": "healed", "outcome": "open"}
-    bars = {one.what: one.met for one in compare(_changed(table, **lost)) if one.bar}
-    assert bars["after a cut of 10 s, default"] is False
-
-
 def test_how_long_a_mesh_was_cut_is_in_the_figure(table: Table) -> None:
     whole, cut = draw(table.where(cut_s=0)), draw(table)
     assert [len(one.axes[3].lines) for one in (whole, cut)] == [0, 2]
@@ -120,3 +98,23 @@ def _changed(table: Table, *, when: str, outcome: str) -> Table:
         {**row, "outcome": outcome, "heard": True} if row["when"] == when and row.get("routine") else row
         for row in table
     )
+
+
+def test_under_loss_runs_fail_for_devices_that_do_not_answer(table: Table) -> None:
+    failed = table.where(loss=10, outcome="failed")
+    assert len(failed) > 1
+    assert all(row["reason"].endswith("no answer") for row in failed)
+    assert all(row["delay_hops"] is not None for row in failed), "a command that is lost has left"
+    (found,) = tables(table).values()
+    (bad,) = found.where(disturbance="10 % loss per hop")
+    assert (bad["failed"], bad["of which no answer"]) == (len(failed), len(failed))
+
+
+def test_the_calm_and_the_healed_mesh_are_held_to_an_end_of_all_firings(table: Table) -> None:
+    assert [one.met for one in bars(table)] == [True, True]
+    lost = _changed(table, when="healed", outcome="open")
+    assert [one.met for one in bars(lost)] == [True, False]
+
+
+def test_it_is_drawn(table: Table) -> None:
+    assert len(draw(table).axes) == 4

@@ -2,9 +2,9 @@
 
 import pytest
 
-from comesh.experiments.g_protections import BASE, DELAYS, VARIANTS, compare, draw, run
+from comesh.experiments.g_protections import BASE, VARIANTS, draw, run, tables
 from comesh.experiments.measures.protections import PURPOSES, with_floors
-from comesh.experiments.table import Table
+from comesh.experiments.stage import Table
 from comesh.sim.topology import Shape, make_topology
 
 BATCH, SHORT = "order and batch by cluster", "lease of half the length"
@@ -39,14 +39,6 @@ def test_what_cannot_be_switched_off_is_counted(table: Table) -> None:
     )
 
 
-def test_what_is_counted_says_what_it_delays_unless_it_is_on_every_runs_way(table: Table) -> None:
-    whys = {one.what.split(": ")[1].split(",")[0]: one.why for one in compare(table) if "counted" in one.what}
-    on_the_way = {"commits", "locks", "commands", "finding leaders", "probes of devices", "membership"}
-    assert {purpose for purpose, why in whys.items() if not why} <= on_the_way
-    assert all(why.startswith("Delay: ") for why in whys.values() if why)
-    assert set(DELAYS) <= set(PURPOSES)
-
-
 def test_no_message_has_two_purposes() -> None:
     kinds = [kind for kinds in PURPOSES.values() for kind in kinds]
     assert len(kinds) == len(set(kinds))
@@ -58,22 +50,10 @@ def test_floors_are_power_domains() -> None:
     assert sum(map(len, topology.power_domains.values())) == len(topology.nodes)
 
 
-def test_a_change_is_of_the_same_meshes_and_noise_is_called_so(table: Table) -> None:
-    def told(*changes: float) -> str:
-        base, *_ = table.where(variant=BASE)
-        rows = [
-            {**base, "variant": variant, "seed": seed, "delay_mean": 50.0 * seed * times}
-            for seed, change in enumerate(changes, start=1)
-            for variant, times in ((BASE, 1.0), (SHORT, 1 + change))
-        ]
-        return compare(Table(rows))[1].ours.rpartition("client delay ")[2]
-
-    assert told(0.1, 0.12, 0.08).endswith("(+10 %) hops")
-    assert told(0.5, -0.1, -0.1).endswith("(+10 ± 86 %: noise) hops")
-    assert told(0.1).endswith("(+10 % in one mesh) hops")
-
-
-def test_it_is_compared_and_drawn(table: Table) -> None:
+def test_it_is_tabulated_and_drawn(table: Table) -> None:
     assert set(table.distinct("variant")) <= {*VARIANTS, ""}
-    assert sum(one.what.startswith("measured") for one in compare(table)) == 3
+    measured, against, counted = tables(table).values()
+    assert (len(measured), len(against)) == (3, 2)
+    assert against.where(variant=BATCH).rows[0]["commits per run"].value < 1
+    assert len(counted) == len(table.where(by="purpose"))
     assert len(draw(table).axes) == 3

@@ -4,9 +4,8 @@ from statistics import fmean
 
 import pytest
 
-from comesh.experiments.campaign import Comparison, Verdict
-from comesh.experiments.p01_candidates import PAPER, compare, run
-from comesh.experiments.table import Table
+from comesh.experiments.p01_candidates import PAPER, bars, draw, run, tables
+from comesh.experiments.stage import Table
 
 
 def candidates(devices: int, seeds: int) -> float:
@@ -25,31 +24,12 @@ def test_candidates_grow_slower_than_the_mesh() -> None:
 
 
 def test_too_many_candidates_miss_the_bar() -> None:
-    table = Table([{"preset": "paper", "devices": 50, "candidates": 20.0}])
-    (one,) = compare(table)
-    assert one.met is False
-    assert one.verdict is Verdict.DIFFERS
+    def met(candidates: float) -> bool | None:
+        rows = Table([{"preset": "paper", "devices": 50, "seed": 1, "candidates": candidates}])
+        (one,) = bars(rows)
+        assert len(draw(rows).axes) == 1
+        (found,) = tables(rows).values()
+        assert found.numbers("paper") == [13.0]
+        return one.met
 
-
-def told(*candidates: float) -> Comparison:
-    """Of meshes of 50 devices with so many."""
-    rows = [{"preset": "paper", "devices": 50, "candidates": one} for one in candidates]
-    (one,) = compare(Table(rows))
-    assert one.verdict is Verdict.DIFFERS
-    return one
-
-
-def test_the_draw_is_blamed_only_for_what_it_may_change() -> None:
-    wide, narrow, single = told(5.0, 35.0, 12.0), told(19.9, 20.0, 20.1), told(20.0)
-    assert "what does is not known" not in wide.why
-    assert "by no more than another draw" in wide.in_short
-    assert "from 5.0 to 35.0" in wide.why
-    assert "7.0 off the paper's, which that draw does not explain" in narrow.why
-    assert "by more than the draw" in narrow.in_short
-    assert "one mesh" in single.why
-    assert "draw" not in single.why + single.in_short
-
-
-def test_fewer_candidates_are_told_as_fewer() -> None:
-    assert told(6.0, 6.1, 6.2).in_short.startswith("At N = 50 there are fewer candidates")
-    assert told(26.0, 26.1, 26.2).in_short.startswith("At N = 50 there are more candidates")
+    assert (met(16.0), met(20.0)) == (True, False)

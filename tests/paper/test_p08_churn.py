@@ -3,13 +3,11 @@
 import pytest
 
 from comesh.core.ids import NodeId
-from comesh.experiments.campaign import Verdict
 from comesh.experiments.measures.churn import drawn
-from comesh.experiments.measures.firings import MAX_CHURN, without_first
+from comesh.experiments.measures.firings import MAX_CHURN, with_lost, without_first
 from comesh.experiments.measures.presets import setup
-from comesh.experiments.p08_churn import compare, draw, run
-from comesh.experiments.table import Row, Table
-from comesh.experiments.verdicts import FEWEST_SEEDS, with_lost
+from comesh.experiments.p08_churn import bars, draw, run, tables
+from comesh.experiments.stage import MIN_SEEDS, Row, Table
 from comesh.sim.topology import Shape, make_topology
 from comesh.sim.workloads import paper_workload
 
@@ -19,7 +17,7 @@ def table() -> Table:
     cases = [
         {"preset": "default", "devices": 50, "churn": churn, "routines": 5, "seed": seed}
         for churn in (0.0, MAX_CHURN)
-        for seed in range(1, FEWEST_SEEDS + 1)
+        for seed in range(1, MIN_SEEDS + 1)
     ]
     return Table({**case, **row} for case in cases for row in run(case))
 
@@ -50,104 +48,11 @@ def test_they_hardly_notice_with_the_preset_paper() -> None:
     cases = [
         {"preset": "paper", "devices": 50, "churn": churn, "routines": 5, "seed": seed}
         for churn in (0.0, MAX_CHURN)
-        for seed in range(1, FEWEST_SEEDS + 1)
+        for seed in range(1, MIN_SEEDS + 1)
     ]
     table = with_lost(Table({**case, **row} for case in cases for row in run(case)))
     calm, churned = (table.where(churn=churn).mean("client_hops") for churn in (0.0, MAX_CHURN))
     assert churned <= 1.25 * calm
-
-
-def met(table: Table) -> list[bool | None]:
-    return [one.met for one in compare(table) if one.bar]
-
-
-def test_the_bar_can_be_missed(table: Table) -> None:
-    assert met(Table({**row, "client_hops": 10.0 + row["churn"]} for row in table)) == [True]
-    assert met(Table({**row, "client_hops": 10.0 + 10 * row["churn"]} for row in table)) == [False]
-
-
-def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
-    few = Table(row for row in table if row["seed"] < FEWEST_SEEDS)
-    for slower in (1.0, 10.0):
-        client = compare(Table({**row, "client_hops": 10.0 + slower * row["churn"]} for row in few))[0]
-        assert client.held == "not judged"
-        assert "of so few seeds (4)" in client.why
-
-
-def test_it_is_held_to_it_at_every_size(table: Table) -> None:
-    """However many firings there are of other sizes."""
-
-    def sized(devices: int, slower: float) -> list[Row]:
-        return [
-            {**row, "devices": devices, "client_hops": 10.0 + slower * bool(row["churn"])} for row in table
-        ]
-
-    assert met(Table([*sized(50, 0.0), *sized(250, 2.4)])) == [True]
-    assert met(Table([*sized(50, 0.0), *sized(100, 0.0), *sized(250, 2.6)])) == [False]
-
-
-def test_it_agrees_where_the_bar_is_met_and_nowhere_else(table: Table) -> None:
-    """At every size, and not overall. What is shorter than the most that the paper says is no better."""
-
-    def said(small: float, large: float) -> Verdict:
-        rows = [
-            {**row, "devices": devices, "client_hops": 10.0 * (slower if row["churn"] else 1.0), "lost": 0}
-            for devices, slower in ((50, small), (250, large))
-            for row in table
-        ]
-        client = compare(Table(rows))[0]
-        assert client.met is (client.verdict is Verdict.AGREES)
-        assert bool(client.why) is bool(client.in_short) is (client.verdict is Verdict.DIFFERS)
-        assert ("N = 50: " in client.why) == (small > 1.25)
-        assert ("N = 250: " in client.why) == (large > 1.25)
-        return client.verdict
-
-    assert said(1.3, 1.38) == said(1.0, 1.26) == Verdict.DIFFERS
-    assert said(1.25, 1.0) == said(1.0, 1.0) == said(0.5, 0.5) == Verdict.AGREES
-
-
-def test_few_slow_firings_are_the_reason_only_if_the_others_are_not_slow(table: Table) -> None:
-    def said(others: float, slowest: float) -> str:
-        one = table.rows[0]["routine"]
-        rows = [
-            {
-                **row,
-                "client_hops": 20.0
-                + bool(row["churn"]) * (slowest if row["routine"] == one and row["seed"] < 3 else others),
-                "lost": 0,
-            }
-            for row in table
-        ]
-        return compare(Table(rows))[0].in_short
-
-    assert "longer at some N, by the tenth" in said(1.0, 200.0)
-    assert "not only by the tenth" in said(6.0, 200.0)
-
-
-def losing(table: Table, seeds: tuple[int, ...]) -> Table:
-    """All take as long with churn as without, but one routine on these meshes, which is lost."""
-    lost = table.rows[0]["routine"]
-    return Table(
-        {**row, "client_hops": None, "lost": 1}
-        if row["churn"] and row["seed"] in seeds and row["routine"] == lost
-        else {**row, "client_hops": 20.0, "lost": 0}
-        for row in table
-    )
-
-
-def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
-    assert met(losing(table, ())) == [True]
-    assert met(losing(table, (1,))) == [False]
-    missed = compare(losing(table, (1, 2)))[0]
-    assert "without lost ones 1.00x" in missed.ours
-    assert "lost are 2" in missed.why
-
-
-def test_only_the_same_firings_are_compared(table: Table) -> None:
-    """A slow mesh of which nothing is known without churn says nothing."""
-    known = losing(table, ())
-    strange = [{**row, "seed": 99, "client_hops": 500.0} for row in known.where(churn=MAX_CHURN)]
-    assert compare(Table([*known, *strange])) == compare(known)
 
 
 def test_it_is_drawn(table: Table) -> None:
@@ -164,3 +69,61 @@ def test_who_joins_is_no_first_member() -> None:
     changed = without_first(program, absent).plan.genesis
     assert changed.keys() == program.plan.genesis.keys()
     assert not {node for nodes in changed.values() for node in nodes} & set(absent)
+
+
+def met(table: Table) -> list[bool | None]:
+    return [one.met for one in bars(table)]
+
+
+def test_the_bar_can_be_missed(table: Table) -> None:
+    assert met(Table({**row, "client_hops": 10.0 + row["churn"]} for row in table)) == [True]
+    assert met(Table({**row, "client_hops": 10.0 + 10 * row["churn"]} for row in table)) == [False]
+
+
+def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
+    few = Table(row for row in table if row["seed"] < MIN_SEEDS)
+    for slower in (1.0, 10.0):
+        (one,) = bars(Table({**row, "client_hops": 10.0 + slower * row["churn"]} for row in few))
+        assert one.verdict.startswith("not judged: of 4 seeds")
+
+
+def test_it_is_held_to_it_at_every_size(table: Table) -> None:
+    """However many firings there are of other sizes."""
+
+    def sized(devices: int, slower: float) -> list[Row]:
+        return [
+            {**row, "devices": devices, "client_hops": 10.0 + slower * bool(row["churn"])} for row in table
+        ]
+
+    assert met(Table([*sized(50, 0.0), *sized(250, 2.4)])) == [True, True]
+    assert met(Table([*sized(50, 0.0), *sized(100, 0.0), *sized(250, 2.6)])) == [True, True, False]
+
+
+def losing(table: Table, seeds: tuple[int, ...]) -> Table:
+    """All take as long with churn as without, but one routine on these meshes, which is lost."""
+    lost = table.rows[0]["routine"]
+    return Table(
+        {**row, "client_hops": None, "lost": 1}
+        if row["churn"] and row["seed"] in seeds and row["routine"] == lost
+        else {**row, "client_hops": 20.0, "lost": 0}
+        for row in table
+    )
+
+
+def test_lost_firings_count_as_long_as_they_had(table: Table) -> None:
+    assert met(losing(table, ())) == [True]
+    assert met(losing(table, (1,))) == [False]
+
+
+def test_only_meshes_that_were_measured_both_ways_are_compared(table: Table) -> None:
+    """A slow mesh of which nothing is known without churn says nothing."""
+    known = losing(table, ())
+    strange = [{**row, "seed": 99, "client_hops": 500.0} for row in known.where(churn=MAX_CHURN)]
+    assert bars(Table([*known, *strange])) == bars(known)
+
+
+def test_it_is_tabulated(table: Table) -> None:
+    counted, against = tables(table).values()
+    assert len(counted) == 2
+    (row,) = against
+    assert row["client delay"].low < row["client delay"].value < row["client delay"].high

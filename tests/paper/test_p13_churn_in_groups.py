@@ -1,14 +1,13 @@
 """P13: quorums and transfers go on, about as fast, while nodes come and go."""
 
 import pytest
+from group_delays import mean_delay
 
 from comesh.core.ids import NodeId
-from comesh.experiments.campaign import Comparison, Verdict
 from comesh.experiments.measures.churn import drawn, spared
-from comesh.experiments.measures.group_churn import schedule
-from comesh.experiments.operation_panels import mean_delay
-from comesh.experiments.p13_churn_in_groups import LIVED, compare, run
-from comesh.experiments.table import Table
+from comesh.experiments.measures.group_churn import LIVED, schedule
+from comesh.experiments.p13_churn_in_groups import FEWEST, bars, draw, run, tables
+from comesh.experiments.stage import Table
 from comesh.sim.faults import Crash, Restart
 from comesh.sim.topology import Shape, make_topology
 
@@ -66,79 +65,6 @@ def test_leaders_that_crash_are_replaced_under_churn(table: Table) -> None:
         assert mean_delay(one) <= 1.5 * mean_delay(calm)
 
 
-def test_the_bar_can_be_missed(table: Table) -> None:
-    def met(slower: float) -> set[bool | None]:
-        rows = [
-            {**row, "mean": 10.0 * (slower if row["churn"] else 1.0)} if "mean" in row else row
-            for row in table
-        ]
-        return {one.met for one in compare(Table(rows)) if one.bar}
-
-    assert met(1.2) == {True}
-    assert met(1.3) == {False}
-
-
-def test_of_few_meshes_it_is_not_judged(table: Table) -> None:
-    few = Table(row for row in table if row["seed"] <= 2)
-    held = [one for one in compare(few) if one.held]
-    assert {one.held for one in held} == {"not judged"}
-    assert all("of so few seeds (2)" in one.why for one in held)
-
-
-def test_intervals_and_what_they_leave_open_are_told(table: Table) -> None:
-    """Every other mesh is slowed by so much."""
-
-    def told(of_odd: float, of_even: float, most: int = MOST) -> Comparison:
-        rows = [
-            {**row, "mean": 10.0 * ((of_even, of_odd)[row["seed"] % 2] if row["churn"] else 1.0)}
-            | {"churn": most if row["churn"] == MOST else row["churn"], "count": 10}
-            for row in table
-            if "mean" in row
-        ]
-        return compare(Table(rows))[0]
-
-    assert "40: 1.20x [1.20, 1.20]" in told(1.2, 1.2).ours
-    assert told(1.2, 1.2).why == ""
-    unsure = told(1.0, 1.4)
-    assert unsure.met is True
-    assert unsure.why.startswith("at 40 % 1.25x lies in the interval")
-    assert "at 80 % it is no more than 25% longer either" in told(1.2, 1.2, most=80).why
-
-
-def slowed(table: Table, wanted: str, times: float, lived: float = 1.0) -> Comparison:
-    """What is said if one operation takes that much longer with the most churn."""
-    by = {wanted: times, LIVED: lived}
-    rows = [
-        {**row, "mean": 10.0 * by.get(row["operation"], 1.0) ** (row["churn"] == MOST)}
-        if "mean" in row
-        else row
-        for row in table
-    ]
-    found = {one.what: one for one in compare(Table(rows))}
-    differ = [one for one in found.values() if one.verdict is Verdict.DIFFERS]
-    assert all(one.why and one.in_short for one in differ)
-    one = found[f"{wanted} by churn in %, paper"]
-    assert differ == [one]
-    return one
-
-
-def test_fewer_living_nodes_are_blamed_only_for_what_they_lengthen(table: Table) -> None:
-    for operation in ("quorum", "state transfer"):
-        far, near = slowed(table, operation, 1.5, lived=1.4), slowed(table, operation, 1.5)
-        assert "mostly as fewer nodes live" in far.in_short
-        assert "40% at 60 %" in far.why
-        assert "less than half of it is that fewer nodes live" in near.in_short
-        assert "at 60 % by 50%" in near.why
-        assert "at 40 %" not in near.why
-
-
-def test_slow_elections_are_put_down_to_other_crashes(table: Table) -> None:
-    counts = table.where(operation="election", churn=MOST).numbers("count")
-    one = slowed(table, "election", 1.5)
-    assert f"({sum(counts):.0f} at 60 %)" in one.why
-    assert "fewer nodes live" not in one.in_short
-
-
 def test_routines_touch_nothing_that_churn_takes_away() -> None:
     topology = make_topology(Shape.GRID, devices=75, seed=1)
     stay = set(spared(topology, 0.8, seed=1))
@@ -152,3 +78,46 @@ def test_routines_touch_nothing_that_churn_takes_away() -> None:
 def test_groups_are_served_most_of_the_time(table: Table) -> None:
     assert table.where(churn=0, operation="served").mean("share") > 0.9
     assert table.where(churn=CHURN, operation="served").mean("share") > 0.7
+
+
+def test_the_bar_can_be_missed(table: Table) -> None:
+    def met(slower: float) -> set[bool | None]:
+        rows = [
+            {**row, "mean": 10.0 * (slower if row["churn"] else 1.0)} if "mean" in row else row
+            for row in table
+        ]
+        return {one.met for one in bars(Table(rows)) if not one.unjudged}
+
+    assert met(1.2) == {True}
+    assert met(1.3) == {False}
+
+
+def test_few_meshes_or_elections_are_not_judged(table: Table) -> None:
+    few = Table(row for row in table if row["seed"] <= 2)
+    assert {one.met for one in bars(few)} == {None}
+    first = table.where(operation="election").summary("churn", "seed", min)
+    for count, judged in ((FEWEST - 1, False), (FEWEST, True)):
+        rows = [
+            {**row, "count": count * (row["seed"] == first[row["churn"]])}
+            if row["operation"] == "election"
+            else row
+            for row in table
+        ]
+        elections = [one for one in bars(Table(rows)) if one.name.startswith("election")]
+        assert {one.met is not None for one in elections} == {judged}
+
+
+def test_an_operation_that_never_came_to_its_end_misses_the_bar(table: Table) -> None:
+    rows = [row for row in table if (row["operation"], row["churn"]) != ("quorum", MOST)]
+    (one,) = (one for one in bars(Table(rows)) if one.name.startswith(f"quorum at {MOST} %"))
+    assert one.met is False
+
+
+def test_it_is_tabulated_and_drawn(table: Table) -> None:
+    means, against, served, counts = tables(table).values()
+    assert means.distinct("churn") == [0, CHURN, MOST]
+    assert against.distinct("churn") == [CHURN, MOST]
+    assert LIVED in means.columns
+    assert counts.rows[0]["election"] == 19
+    assert len(served) == 3
+    assert len(draw(table).axes) == 3

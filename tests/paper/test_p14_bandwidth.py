@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from deployed_trials import simulated, together
 
-from comesh.experiments.campaign import Scale, Verdict
 from comesh.experiments.measures import real_trial, stations
 from comesh.experiments.measures.deployed_workload import make_workload
 from comesh.experiments.measures.trial import Mode, Trial
-from comesh.experiments.p14_bandwidth import HOPS, WORK, compare, draw
-from comesh.experiments.table import Table
+from comesh.experiments.p14_bandwidth import HOPS, WORK, bars, draw, ratios, tables
+from comesh.experiments.stage import Scale, Table
 from comesh.experiments.trials import QUIET, REAL, SIMULATED, cases, run
 from comesh.lab.shapes import NODES, Shape, is_connected
 
@@ -71,64 +70,6 @@ def test_p14_longer_leases_need_less_upkeep() -> None:
     assert value(papers, "bandwidth: upkeep") < value(ours, "bandwidth: upkeep") / 3
 
 
-def test_p14_what_is_compared_and_drawn() -> None:
-    table = together(simulated("grid", 1), simulated("grid", 20), simulated("grid", 10, "central"))
-    told = {one.what: one for one in compare(table)}
-    assert told["hub / mean node, simulated, grid, default"].verdict is Verdict.DIFFERS
-    assert f"{NODES} is the most that is possible" in told["hub / mean node, simulated, grid, default"].why
-    encrypted = [{**row, "measure": "bandwidth: encrypted"} for row in table.where(measure=HOPS)]
-    rows = [*table.rows, *encrypted]
-    as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in rows)
-    told = {one.what: one for one in compare(together(table, as_real))}
-    assert told["hub / mean node, real, grid, default"].met is not None
-    short = compare(Table({**row, "epoch_s": 20} for row in as_real))[0]
-    assert (short.held, "epochs of 60 s, and in these of 20 s" in short.why) == ("not judged", True)
-    hops = [one for what, one in told.items() if what.startswith("hop by hop: ")]
-    assert [one.verdict for one in hops] == [Verdict.DIFFERS] * 3
-    for one in hops:
-        below = min(float(ratio) for ratio in one.ours.split(" at ")[0].split(", ")) < 1
-        assert ("more on the air than a hub does" in one.in_short) is below
-    assert "membership, mean node of the mesh / with a hub, real, grid, default" in told
-    assert told["hub / busiest node, real, grid, default"].met is None, "two epochs are not ten"
-    assert told["hub / busiest node, simulated, grid, default"].bar == "", "it is real trials that are judged"
-    assert told["real / simulated: groups, mean node"].ours == "1.00 to 1.00"
-    assert told["network of the real trials"].verdict is Verdict.DIFFERS
-    assert len(draw(together(table, as_real)).axes) == 3
-    as_quiet = Table({**row, "where": QUIET} for row in rows)
-    quiet_told = {one.what: one for one in compare(together(table, as_real, as_quiet))}
-    assert quiet_told.keys() == told.keys(), "only their load is told"
-
-
-def test_p14_whatever_differs_says_why_at_length_and_in_short() -> None:
-    table = together(simulated("grid", 1), simulated("grid", 20), simulated("grid", 10, "central"))
-    rows = [*table.rows, *({**row, "measure": "bandwidth: encrypted"} for row in table.where(measure=HOPS))]
-    for hubs_times in (0.1, 1.0, 5.0):
-        real = [
-            {**row, "where": REAL, "network": "loopback: no root"}
-            | ({"most": hubs_times * row["most"]} if row["mode"] == "central" and row.get("most") else {})
-            for row in rows
-        ]
-        found = compare(together(table, Table(real)))
-        differing = [one for one in found if one.verdict is Verdict.DIFFERS]
-        assert [one.what for one in differing if not one.why or not one.in_short] == []
-        relayed = {one.what: one.why for one in found}[
-            "hop by hop: busiest with a hub / busiest, real, grid, default"
-        ]
-        assert ("below 1" in relayed) == (hubs_times < 5)
-
-
-def test_p14_how_much_more_is_said_beside_many_trials_is_told() -> None:
-    table = together(simulated("grid", 10), simulated("grid", 10, "central"))
-    load = {**table.rows[0], "measure": "machine load", "value": 50.0}
-    rows = [load, *table.rows]
-    real = [{**row, "where": REAL, "network": "loopback: no root"} for row in rows]
-    quiet = [{**row, "where": QUIET, "value": row["value"] and row["value"] / 2} for row in rows]
-    encrypted = [{**row, "measure": "bandwidth: encrypted"} for row in real if row["measure"] == HOPS]
-    told = {one.what: one.why for one in compare(Table([*rows, *real, *encrypted, *quiet]))}
-    why = told["load of the machine at the end of real trials, median"]
-    assert "They say 2.00 to 2.00 times as much as quiet ones" in why
-
-
 def test_p14_every_case_has_a_simulated_twin_and_simulations_come_first() -> None:
     for scale in Scale:
         where = [case["where"] for case in cases(scale)]
@@ -171,7 +112,10 @@ def test_p14_a_real_trial_without_root_runs_on_loopback_and_says_so(monkeypatch:
         kills=1,
     )
     before = _child_nodes()  # other tests of this process may have meshes of their own
-    table = Table(real_trial.real_trial(trial))
+    recorded = real_trial.real_trial(trial)
+    assert real_trial.reread(recorded.recording) == recorded.rows
+    assert len(recorded.recording) < 300_000
+    table = Table(recorded.rows)
     assert table.distinct("network") == ["loopback: network namespaces need root"]
     assert not table.where(measure=HOPS).rows
     assert value(table, "bandwidth: devices") > 50
@@ -204,3 +148,30 @@ def test_p14_a_case_is_run_where_it_says() -> None:
     case = next(case for case in cases(Scale.QUICK) if case["mode"] == "central")
     networks = {row["network"] for row in run(case)}
     assert networks == {"simulated radio"}
+
+
+def test_p14_real_trials_are_held_to_the_bars_and_drawn() -> None:
+    table = together(simulated("grid", 1), simulated("grid", 20), simulated("grid", 10, "central"))
+    assert bars(table) == []
+    as_real = Table({**row, "where": REAL, "network": "loopback: no root"} for row in table)
+    mean, busiest = bars(together(table, as_real))
+    assert mean.met is True
+    assert busiest.unjudged == "trials of fewer than 10 epochs"
+    least = min(ratios(as_real).numbers("hub / mean node"))
+    assert mean.value == least
+    long = Table({**row, "seconds": 600.0} for row in as_real)
+    assert bars(long)[1].met is not None
+    short = Table({**row, "epoch_s": 20} for row in as_real)
+    assert bars(short)[0].unjudged == "epochs of 20 s, and the bar is set for 60 s"
+    slow = Table({**row, "value": row["value"] and 9 * row["value"]} for row in as_real)
+    assert bars(slow)[0].met is False
+    assert len(draw(together(table, as_real)).axes) == 3
+
+
+def test_p14_quiet_trials_are_not_compared_with_a_hub() -> None:
+    table = together(simulated("grid", 10), simulated("grid", 10, "central"))
+    as_quiet = Table({**row, "where": QUIET} for row in table)
+    assert ratios(together(table, as_quiet)).rows == ratios(table).rows
+    against, rates, trials = tables(together(table, as_quiet)).values()
+    assert len(against) == 1
+    assert set(rates.distinct("where")) == set(trials.distinct("where")) == {SIMULATED, QUIET}

@@ -7,12 +7,11 @@ from comesh.core.group.config import Config, Seat
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import Appended, Promised
 from comesh.core.stamps import FIRST_ERA, Ballot
-from comesh.experiments.campaign import Verdict
 from comesh.experiments.measures.group_operations import elections, quorums, transfers
 from comesh.experiments.measures.histories import Moment, Sample
 from comesh.experiments.measures.trial import Window
-from comesh.experiments.p16_group_operations import PAPER_S, compare, draw, statistics
-from comesh.experiments.table import Table
+from comesh.experiments.p16_group_operations import PAPER_S, bars, draw, statistics, tables
+from comesh.experiments.stage import Table
 from comesh.experiments.trials import QUIET, REAL
 
 FIRST, NEXT = Ballot(0, 0), Ballot(1, 1)
@@ -98,44 +97,22 @@ def test_p16_nobody_elects_unless_a_leader_is_killed() -> None:
     assert not simulated("grid", 10, "central").where(measure="election").rows
 
 
-def test_p16_what_is_compared_and_drawn() -> None:
+def test_p16_quiet_trials_are_held_to_the_authors_program_if_there_are_any() -> None:
     table = together(simulated("grid", 10), simulated("line", 10))
+    assert bars(table) == []
     as_real = Table({**row, "where": REAL} for row in table)
-    told = {one.what: one for one in compare(together(table, as_real))}
-    quorum = told["quorum, real, default: median, mean, P90"]
-    assert (quorum.verdict, quorum.met) == (Verdict.BETTER, False), "simulated hops are no machine"
-    as_quiet = Table({**row, "where": QUIET} for row in table)
-    told = {one.what: one for one in compare(together(table, as_real, as_quiet))}
-    assert told["quorum, real, default: median, mean, P90"].met is None
-    assert told["quorum, quiet, default: median, mean, P90"].met is False
-    orders = [told[f"election and state transfer in quorums, {one}, default"] for one in ("simulated", REAL)]
-    assert ["from anywhere" in one.why for one in orders] == [True, False], "on one machine nobody is far"
-    both = told["state transfer in quorums, real and simulated, default"]
-    assert (both.ours.endswith(": 1.00 times"), both.why) == (True, "")
+    real = bars(together(table, as_real))
+    assert [one.limit for one in real] == [3.2, 45.3, 48.8]
+    assert real[0].met is False, "simulated hops are no machine"
+    as_quiet = Table({**row, "where": QUIET, "value": 1.0} for row in table)
+    quiet = bars(together(table, as_real, as_quiet))
+    assert {one.met for one in quiet} == {True}
     assert len(draw(together(table, as_real)).axes) == 2
 
 
-def test_p16_real_and_simulated_that_are_far_apart_say_why() -> None:
-    table = simulated("grid", 10)
-    slow = {"election": 2.0, "state transfer": 0.4}
-    as_real = Table(
-        {**row, "where": REAL, "value": row["value"] * slow.get(row["measure"], 1.0)} for row in table
-    )
-    told = {one.what: one for one in compare(together(table, as_real))}
-    election, transfer = (
-        told[f"{operation} in quorums, real and simulated, default"]
-        for operation in ("election", "state transfer")
-    )
-    assert (election.ours.endswith(": 2.00 times"), transfer.ours.endswith(": 0.40 times")) == (True, True)
-    assert ("simulated one none" in election.why, "near ones" in transfer.why) == (True, True)
-
-
-def test_p16_what_takes_other_than_in_the_paper_is_told_in_the_index() -> None:
+def test_p16_operations_are_tabulated_in_quorums_as_well() -> None:
     rows = simulated("grid", 10)
-    medians = {"quorum": 10.0, "election": 20.0, "state transfer": 8.0}
-    set_to = Table({**row, "value": medians.get(row["measure"], row["value"])} for row in rows)
-    told = {one.what: one for one in compare(set_to)}
-    order = told["election and state transfer in quorums, simulated, default"]
-    assert order.verdict is Verdict.DIFFERS
-    assert order.in_short.startswith("Election takes more quorums than in the paper")
-    assert "State transfer takes fewer quorums" in order.in_short
+    set_to = {"quorum": 10.0, "election": 20.0, "state transfer": 8.0}
+    changed = Table({**row, "value": set_to.get(row["measure"], row["value"])} for row in rows)
+    (found,) = tables(changed).values()
+    assert found.numbers("in quorums") == [1.0, 2.0, 0.8]

@@ -1,4 +1,4 @@
-"""`comesh reproduce`: runs the paper's evaluation on our core, next to what the paper reports."""
+"""`comesh reproduce`: the paper's evaluation from our core: figures, tables and bars."""
 
 import os
 from importlib import import_module
@@ -14,7 +14,6 @@ OUT = Path("reproduction")
 TRIALS = 8
 EXTRA = {"distributed": "dask"}
 """Extras that install what is needed; all else comes with `sim`."""
-
 
 _Ids = Annotated[
     list[str] | None,
@@ -45,6 +44,14 @@ _Plugin = Annotated[
         help="Python file or module with your own policies or experiment; repeatable.",
     ),
 ]
+_Commits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as-measured",
+        metavar="COMMIT",
+        help="Count results of this commit as today's; repeatable.",
+    ),
+]
 
 
 def reproduce(
@@ -60,31 +67,33 @@ def reproduce(
     scheduler: _Scheduler = None,
     plugin: _Plugin = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
-    as_measured: Annotated[
-        bool, typer.Option("--as-measured", help="Also take results of other code; the report says so.")
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Compute the measures of recorded trials anew.")
     ] = False,
+    as_measured: _Commits = None,
     listed: Annotated[bool, typer.Option("--list", help="List the experiments, and run nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Run the paper's experiments and ours, and write a report.
 
-    Continues where it stopped: what the same code has measured is not measured again. Exit code 0: every case
+    Continues where it stopped: what the same commit has measured is not measured again. Exit code 0: every case
     ran and every bar that was judged was met; 1: not so; 130: Ctrl-C.
     """
     if backend not in ("joblib", "dask"):
         fail(f"--backend {backend}: expected joblib or dask")
     if (backend == "dask") != (scheduler is not None):
         fail("--backend dask and --scheduler ADDRESS go together")
-    if fresh and as_measured:
-        fail("--fresh measures all again, --as-measured as little as can be: which of them?")
+    if fresh and (as_measured or reread):
+        fail("--fresh measures all again, --as-measured and --reread as little as can be: which of them?")
     reproducing = _needed(cluster=scheduler is not None)
     plugins = reproducing.loaded(plugin or [])
     if listed:
         reproducing.tell_list(which or ["all"], json=json)
         return
-    reuse = reproducing.reuse_of(fresh, as_measured)
-    asked = reproducing.Asked(which or ["all"], full, to, plugins, reuse, trials)
-    reproducing.run(asked, jobs=jobs, scheduler=scheduler, json=json)
+    asked = reproducing.asked_for(
+        full=full, out=to, fresh=fresh, reread=reread, as_measured=as_measured or [], trials=trials
+    )
+    reproducing.run(which or ["all"], asked, plugins, jobs=jobs, scheduler=scheduler, json=json)
 
 
 def _needed(*, cluster: bool) -> Any:

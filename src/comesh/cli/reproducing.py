@@ -6,13 +6,12 @@ import math
 import re
 import shlex
 import signal
-import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
+import msgspec
 import typer
 from rich.progress import (
     BarColumn,
@@ -30,17 +29,19 @@ from comesh.deployment.plugins import PluginError
 from comesh.deployment.problems import did_you_mean
 from comesh.experiments import report, reproduction
 from comesh.experiments.backends import Cluster, Processes
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
 from comesh.experiments.catalogue import add_plugin, experiment, names
-from comesh.experiments.section import Made, Section
-from comesh.experiments.store import Outcome, Reuse
+from comesh.experiments.report import Made, Section
+from comesh.experiments.reproduction import Asked
+from comesh.experiments.source import commit, commit_named
+from comesh.experiments.stage import Campaign, Experiment, Parameters, Scale
+from comesh.experiments.stage import number as number_of
+from comesh.experiments.store import Outcome
 
 PLAIN_S = 10.0
 """Seconds between two lines of progress where there is no terminal."""
 MAX_FAILED = 3
 """Maximum failures that are printed in full; the report names all."""
 ADDRESS = re.compile(r"(\w+://)?\S+:\d+")
-COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "green", Verdict.DIFFERS: "yellow", Verdict.OURS: ""}
 
 
 def tell_list(which: Sequence[str], *, json: bool) -> None:
@@ -52,19 +53,18 @@ def tell_list(which: Sequence[str], *, json: bool) -> None:
         out.print(f"{one.id:4} {one.title}")
 
 
-class Asked(NamedTuple):
-    which: Sequence[str]
-    full: bool
-    to: Path
-    plugins: tuple[str, ...]
-    reuse: Reuse
-    trials: int
-
-
-def reuse_of(fresh: bool, as_measured: bool) -> Reuse:
-    if fresh:
-        return Reuse.NONE
-    return Reuse.ANY_CODE if as_measured else Reuse.THIS_CODE
+def asked_for(
+    *, full: bool, out: Path, fresh: bool, reread: bool, as_measured: Sequence[str], trials: int
+) -> Asked:
+    """as_measured: any names of commits that the checkout knows, or those in stored results."""
+    return Asked(
+        scale=Scale.FULL if full else Scale.QUICK,
+        out=out,
+        fresh=fresh,
+        reread=reread,
+        equal=[commit_named(one) or one for one in as_measured],
+        trials=trials,
+    )
 
 
 def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
@@ -78,45 +78,44 @@ def loaded(plugins: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def run(asked: Asked, *, jobs: int, scheduler: str | None, json: bool) -> None:
-    to = asked.to
-    experiments = _chosen(asked.which)
-    scale = Scale.FULL if asked.full else Scale.QUICK
+def run(
+    which: Sequence[str],
+    asked: Asked,
+    plugins: Sequence[str],
+    *,
+    jobs: int,
+    scheduler: str | None,
+    json: bool,
+) -> None:
+    experiments = _chosen(which)
     backend = Processes(jobs) if scheduler is None else Cluster(scheduler)
-    _check(to, scheduler)
+    _check(asked.out, scheduler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: cases under way end with it
+    if "+" in commit():
+        err.print(f"uncommitted changes: results count for exactly these, and are filed under {commit()}")
     try:
-        to.mkdir(parents=True, exist_ok=True)
-        commit = _commit()
-        left = TimeLeft(jobs, asked.trials)
-        with _Shown(experiments, scale, left, fresh=asked.reuse is Reuse.NONE) as shown:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        with _Shown(experiments, asked.scale, TimeLeft(jobs, asked.trials), fresh=asked.fresh) as shown:
             results = reproduction.reproduce(
-                experiments,
-                scale,
-                to,
-                backend,
-                progress=shown,
-                finished=lambda one: _tell(one, json=json),
-                reuse=asked.reuse,
-                trials=asked.trials,
+                experiments, asked, backend, progress=shown, finished=lambda one: _tell(one, json=json)
             )
         made = Made(
-            command=_command(asked, scale),
-            scale=scale,
+            command=_command(which, asked, plugins),
+            scale=asked.scale,
             version=__version__,
-            day=str(_today()),
-            commit=commit,
+            day=str(datetime.datetime.now(tz=datetime.UTC).date()),
+            commit=commit(),
         )
-        sections = report.write(results, to, made)
+        sections = report.write(results, asked.out, made)
     except OSError as wrong:
-        where = wrong.filename or scheduler or to
+        where = wrong.filename or scheduler or asked.out
         fail(f"{where}: {wrong.strerror or wrong}")
     good = all(result.is_good for result in results) and not any(one.failed for one in sections)
     if json:
-        _tell_json(sections, made, to, good=good)
+        _tell_json(sections, made, asked.out, good=good)
     else:
         _tell_unwritten(results, sections)
-        out.print(f"\nwrote {to / 'report.html'}, {to / 'report.md'}, figures and tables")
+        out.print(f"\nwrote {asked.out / 'report.html'}, {asked.out / 'report.md'}, figures and tables")
         if not good:
             out.print("not all is well: see above what failed or missed its bar")
     raise typer.Exit(int(Exit.OK if good else Exit.NO))
@@ -144,34 +143,13 @@ def _chosen(which: Sequence[str]) -> list[Experiment]:
     return [experiment(name) for name in dict.fromkeys(chosen)]
 
 
-def _command(asked: Asked, scale: Scale) -> str:
-    plugins = [word for name in asked.plugins for word in ("--plugin", Path(name).name)]
-    trials = [] if asked.trials == reproduction.REAL_AT_ONCE else ["--trials", str(asked.trials)]
-    as_measured = ["--as-measured"] if asked.reuse is Reuse.ANY_CODE else []
-    return shlex.join(["comesh", "reproduce", *asked.which, f"--{scale}", *trials, *as_measured, *plugins])
-
-
-def _commit() -> str:
-    """Returns the commit that is checked out where the code lies, and whether the code was changed since;
-    empty: no checkout."""
-    here = Path(__file__).parent
-    try:
-        asked = [
-            subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)
-            for words in (
-                ["ls-files", "--error-unmatch", Path(__file__).name],
-                ["rev-parse", "--short=12", "HEAD"],
-                ["status", "--porcelain", "--", "../.."],
-            )
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    _, head, changed = (one.stdout.strip() for one in asked)
-    return f"{head}, changed since" if changed else head
-
-
-def _today() -> datetime.date:
-    return datetime.datetime.now(tz=datetime.UTC).date()
+def _command(which: Sequence[str], asked: Asked, plugins: Sequence[str]) -> str:
+    words = ["comesh", "reproduce", *which, f"--{asked.scale}"]
+    words += [] if asked.trials == reproduction.REAL_AT_ONCE else ["--trials", str(asked.trials)]
+    words += ["--reread"] if asked.reread else []
+    words += [word for one in asked.equal for word in ("--as-measured", one)]
+    words += [word for one in plugins for word in ("--plugin", Path(one).name)]
+    return shlex.join(words)
 
 
 def _tell(result: reproduction.Result, *, json: bool) -> None:
@@ -181,10 +159,13 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
     out.print(Text(f"\n{one.id}. {one.title}", style="bold"))
     if result.note:
         out.print(Text(f"  {result.note}", style="yellow"))
-    for compared in result.comparisons:
-        out.print(_line(compared))
-    comparing_first = sorted(result.failed, key=lambda one: bool(one.parameters))
-    for failed in comparing_first[:MAX_FAILED]:
+    for bar in result.bars:
+        told = f"  {bar.name}: {number_of(bar.value)} ({bar.sense} {number_of(bar.limit)}): {bar.verdict}"
+        out.print(Text(told, style="bold red" if bar.met is False else ""))
+    if not result.bars and not result.failed:
+        out.print("  measured; it has no bars")
+    reading_first = sorted(result.failed, key=lambda one: bool(one.parameters))
+    for failed in reading_first[:MAX_FAILED]:
         out.print(Text(f"  failed: {failed.short}\n{failed.error}", style="red"))
     if len(result.failed) > MAX_FAILED:
         out.print(f"  and {number(len(result.failed) - MAX_FAILED, 'more case')} failed")
@@ -193,42 +174,23 @@ def _tell(result: reproduction.Result, *, json: bool) -> None:
 def _tell_json(sections: Sequence[Section], made: Made, to: Path, *, good: bool) -> None:
     experiments = [
         {
-            "id": one.id,
-            "title": one.title,
-            "note": one.note,
+            "id": one.result.experiment.id,
+            "title": one.result.experiment.title,
+            "note": one.result.note,
             "failed": one.failed,
-            "comparisons": one.comparisons,
+            "bars": [{**msgspec.structs.asdict(bar), "met": bar.met} for bar in one.result.bars],
+            "tables": {caption: table.rows for caption, table in one.result.tables.items()},
         }
         for one in sections
     ]
-    print_json(
-        {
-            "command": made.command,
-            "scale": made.scale,
-            "version": made.version,
-            "commit": made.commit,
-            "out": str(to),
-            "good": good,
-            "experiments": experiments,
-        }
-    )
+    print_json({**msgspec.structs.asdict(made), "out": str(to), "good": good, "experiments": experiments})
 
 
 def _tell_unwritten(results: Sequence[reproduction.Result], sections: Sequence[Section]) -> None:
-    """Prints what failed after all was measured and compared."""
+    """Prints what failed after all was measured and read."""
     for result, section in zip(results, sections, strict=True):
         for failed in section.failed[len(result.failed) :]:
-            out.print(Text(f"{section.id}: failed: {failed}", style="red"))
-
-
-def _line(one: Comparison) -> Text:
-    line = Text(f"  {one.what}: {one.ours}")
-    if one.paper:
-        line.append(f" (paper: {one.paper})")
-    line.append(f"  {one.verdict}", style=COLOURS[one.verdict])
-    if one.held:
-        line.append(f", {one.bar}: {one.held}", style="bold red" if one.met is False else "")
-    return line
+            out.print(Text(f"{result.experiment.id}: failed: {failed}", style="red"))
 
 
 class _Shown(reproduction.Progress):
@@ -279,8 +241,9 @@ class _Shown(reproduction.Progress):
         if left and not err.is_terminal:
             err.print(f"{campaign.name}: {number(len(left), 'case')} to measure")
 
-    def dropped(self, campaign: Campaign, results: int) -> None:
-        err.print(f"{campaign.name}: {number(results, 'result')} of other code left out (see --as-measured)")
+    def left_out(self, campaign: Campaign, results: Mapping[str, int]) -> None:
+        told = ", ".join(f"{count} of {commit}" for commit, count in results.items())
+        err.print(f"{campaign.name}: results of other commits left out: {told} (see --as-measured)")
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
         self._left -= 1

@@ -5,8 +5,8 @@ goes by how fast they were so far: the more of them there were, the more. Real t
 take, whatever simulations did.
 """
 
-from comesh.experiments.campaign import Campaign, Parameters
 from comesh.experiments.reproduction import QUIET_AT_ONCE
+from comesh.experiments.stage import Campaign, Parameters
 
 TRUSTED_S = 30.0
 """What campaigns say counts as much as so long a measurement: the first case of all also starts the workers,

@@ -4,17 +4,11 @@
 message, in the order of clusters: our default) and not (one by one, in the order of devices: the paper's).
 """
 
-from collections.abc import Iterator
-
-from matplotlib.figure import Figure
-
 from comesh.core.strategies import Strategy
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
+from comesh.experiments import stage
 from comesh.experiments.measures.contention import contend
 from comesh.experiments.measures.firings import timed
 from comesh.experiments.measures.presets import PRESETS
-from comesh.experiments.plots import finish, means, new_figure
-from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 100
@@ -31,8 +25,8 @@ QUICK_OVERLAPS = (0.0, 0.5, 0.9)
 HOPS, QUICK_HOPS = 8000, 4000
 
 
-def cases(scale: Scale) -> Iterator[Parameters]:
-    full = scale is Scale.FULL
+def cases(scale: stage.Scale) -> stage.Cases:
+    full = scale is stage.Scale.FULL
     for preset in PRESETS:
         for way in WAYS:
             for overlap in OVERLAPS if full else QUICK_OVERLAPS:
@@ -46,7 +40,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
                     }
 
 
-def run(case: Parameters) -> list[Row]:
+def run(case: stage.Parameters) -> list[stage.Row]:
     strategy, locks = WAYS[case["way"]]
     topology = make_topology(Shape.GRID, devices=DEVICES, seed=case["seed"])
     made = timed(case["preset"], case["seed"], locks=locks)
@@ -62,72 +56,30 @@ def run(case: Parameters) -> list[Row]:
     ]
 
 
-def compare(table: Table) -> list[Comparison]:
-    found: list[Comparison] = []
-    for preset in table.distinct("preset"):
-        for overlap in (min(table.distinct("overlap")), max(table.distinct("overlap"))):
-            for way in WAYS:
-                here = table.where(preset=preset, overlap=overlap, way=way)
-                found.append(
-                    Comparison(
-                        what=f"{way}, {overlap:.0%} overlap, {preset}",
-                        ours=(
-                            f"firing to EXECUTING: median {here.mean('wait_median_hops'):.0f} hops, "
-                            f"p90 {here.mean('wait_p90_hops'):.0f}, "
-                            f"longest {max(here.numbers('wait_longest_hops')):.0f}; "
-                            f"{here.mean('runs_per_1000_hops'):.1f} runs per 1,000 hops; "
-                            f"{here.mean('attempts_mean'):.2f} attempts per run; the unluckiest routine "
-                            f"finished {min(here.numbers('fewest_runs')):.0f}; "
-                            f"{sum(here.numbers('still_waiting')):.0f} of {sum(here.numbers('runs')):.0f} "
-                            "runs still waited at the end"
-                        ),
-                        verdict=Verdict.OURS,
-                        why=_who_starves(here),
-                    )
-                )
-    return found
+SHOWN = {
+    "wait_median_hops": "median wait (hops)",
+    "wait_p90_hops": "p90 wait (hops)",
+    "wait_longest_hops": "longest wait (hops)",
+    "runs_per_1000_hops": "runs per 1,000 hops",
+}
 
 
-def _who_starves(here: Table) -> str:
-    """The median says little of a way in which few come through often, and others never."""
-    starved = sum(count == 0 for count in here.numbers("fewest_runs"))
-    if not starved:
-        return ""
-    return (
-        f"in {starved} of {len(here)} meshes a routine never finished: it counts once, for as long as it "
-        "waited, beside the many short waits of others"
-    )
+def tables(table: stage.Table) -> dict[str, stage.Table]:
+    columns = {**SHOWN, "attempts_mean": "attempts per run", "fewest_runs": "runs of the unluckiest routine"}
+    return {"Firing to EXECUTING": stage.means(table, ("preset", "overlap", "way"), columns)}
 
 
-def draw(table: Table) -> Figure:
-    presets = table.distinct("preset")
-    shown = {
-        "wait_median_hops": "median wait (hops)",
-        "wait_p90_hops": "p90 wait (hops)",
-        "wait_longest_hops": "longest wait (hops)",
-        "runs_per_1000_hops": "runs per 1,000 hops",
-    }
-    figure, axes = new_figure(len(presets), len(shown), width=3.6)
-    for row, preset in enumerate(presets):
-        for column, (name, label) in enumerate(shown.items()):
-            means(axes[row][column], table.where(preset=preset), "way", "overlap", name)
-            finish(axes[row][column], x="overlap", y=label, title=preset, legend=not row and not column)
-    return figure
+def draw(table: stage.Table) -> stage.Figure:
+    return stage.facets(table, x={"overlap": "overlap"}, y=SHOWN, line="way", row="preset", width=3.6)
 
 
-CAMPAIGN = Campaign("contention", cases, run, about_s=lambda _: 4.0)
-EXPERIMENT = Experiment(
+CAMPAIGN = stage.Campaign("contention", cases, run, about_s=lambda _: 4.0)
+EXPERIMENT = stage.Experiment(
     id="A",
     title="Lock strategies under contention",
     campaign=CAMPAIGN,
     paper="Which strategy waits how long as routines share more of their devices, and does anybody starve?",
-    compare=compare,
+    tables=tables,
     draw=draw,
-    about=(
-        "16 routines of four devices each, on a grid of 100. A share `overlap` of the devices that they "
-        "want is drawn from the same four. Each is fired again 100 to 300 hops after its run ended. Waits "
-        "are from the firing to EXECUTING; one that still lasts at the end counts as far as it came. "
-        "Every way of locking is measured with the other settings of either preset, whatever its own way is. "
-        "Rows: no overlap and the most; the figure has those between."
-    ),
+    about=__doc__,
 )

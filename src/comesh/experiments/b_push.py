@@ -5,16 +5,10 @@ the air, per device and second? Each device has a reading that changes about eve
 signals that fire routines: a device tells every change, whether a routine asks for it or not.
 """
 
-from collections.abc import Iterator
-
-from matplotlib.figure import Figure
-
 from comesh.core.strategies import Strategy
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale, Verdict
+from comesh.experiments import stage
 from comesh.experiments.measures.firings import measure, timed
 from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.plots import COLOURS, finish, new_figure
-from comesh.experiments.table import Row, Table
 from comesh.sim.topology import Shape, make_topology
 
 LONG = "5s"
@@ -34,8 +28,8 @@ DEVICES, QUICK_DEVICES = 250, 50
 ROUTINES, QUICK_ROUTINES = 8, 4
 
 
-def cases(scale: Scale) -> Iterator[Parameters]:
-    full = scale is Scale.FULL
+def cases(scale: stage.Scale) -> stage.Cases:
+    full = scale is stage.Scale.FULL
     for preset in PRESETS:
         ways = [way for way in WAYS if preset is Preset.DEFAULT or WAYS[way][1] != LONG]
         for way in ways:
@@ -49,7 +43,7 @@ def cases(scale: Scale) -> Iterator[Parameters]:
                 }
 
 
-def run(case: Parameters) -> list[Row]:
+def run(case: stage.Parameters) -> list[stage.Row]:
     push, monitoring = WAYS[case["way"]]
     devices = case["devices"]
     found = measure(
@@ -65,7 +59,7 @@ def run(case: Parameters) -> list[Row]:
     traffic = found.mesh.world.traffic
     sent = [traffic.total(kind=kind).sent for kind in KINDS]
     device_seconds = devices * found.mesh.now_ms / 1000
-    costs: Row = {
+    costs: stage.Row = {
         "messages_per_device_s": sum(one.messages for one in sent) / device_seconds,
         "bytes_per_device_s": sum(one.size_bytes for one in sent) / device_seconds,
     }
@@ -79,69 +73,51 @@ def run(case: Parameters) -> list[Row]:
     ]
 
 
-def compare(table: Table) -> list[Comparison]:
-    found: list[Comparison] = []
-    for preset in table.distinct("preset"):
-        for way in table.where(preset=preset).distinct("way"):
-            here = _counting_missed(table.where(preset=preset, way=way))
-            found.append(
-                Comparison(
-                    what=f"{way}, {preset}",
-                    ours=(
-                        f"change to first command {here.mean('reaction_hops'):.0f} hops, of which "
-                        f"{here.mean('polling_hops'):.0f} until it is noticed; per device and second "
-                        f"{here.mean('messages_per_device_s'):.2f} messages, "
-                        f"{here.mean('bytes_per_device_s'):.0f} bytes; "
-                        f"{sum(here.numbers('lost')):.0f} of {len(here)} changes missed"
-                    ),
-                    verdict=Verdict.OURS,
-                )
-            )
-    return found
-
-
-def _counting_missed(table: Table) -> Table:
+def _counting_missed(table: stage.Table) -> stage.Table:
     """A change that was missed counts as long as it had, and as not noticed all the while."""
-    return Table(
-        {**row, "reaction_hops": row["window_hops"], "polling_hops": row["window_hops"]}
-        if row["lost"]
-        else row
-        for row in table
-    )
+    missed = {
+        column: lambda row, column=column: row["window_hops"] if row["lost"] else row[column]
+        for column in ("reaction_hops", "polling_hops")
+    }
+    return table.adding(**missed)
 
 
-def draw(table: Table) -> Figure:
-    presets = table.distinct("preset")
-    figure, axes = new_figure(1, len(presets))
-    for at, preset in enumerate(presets):
+def tables(table: stage.Table) -> dict[str, stage.Table]:
+    columns = {
+        "reaction_hops": "change to first command, hops",
+        "polling_hops": "until it is noticed",
+        "messages_per_device_s": "messages per device and second",
+        "bytes_per_device_s": "bytes",
+        "lost": "missed",
+    }
+    return {
+        "Missed: the share of the changes": stage.means(_counting_missed(table), ("preset", "way"), columns)
+    }
+
+
+def draw(table: stage.Table) -> stage.Figure:
+    presets = _counting_missed(table).groups("preset")
+    figure, axes = stage.new_figure(1, len(presets))
+    for at, ((preset,), rows) in enumerate(presets):
         for number, way in enumerate(WAYS):
-            here = _counting_missed(table.where(preset=preset, way=way))
-            if not len(here):
-                continue
-            axes[at].scatter(
-                here.mean("bytes_per_device_s"),
-                here.mean("reaction_hops"),
-                color=COLOURS[number],
-                label=way,
-                marker="s" if WAYS[way][0] else "o",
-            )
-        finish(axes[at], x="bytes per device and second", y="change to first command (hops)", title=preset)
+            here = rows.where(way=way)
+            if len(here):
+                place = here.mean("bytes_per_device_s"), here.mean("reaction_hops")
+                marker = "s" if WAYS[way][0] else "o"
+                axes[at].scatter(*place, color=stage.COLOURS[number], label=way, marker=marker)
+        x, y = "bytes per device and second", "change to first command (hops)"
+        stage.finish(axes[at], x=x, y=y, title=stage.named("preset", preset))
         axes[at].set_xlim(left=0)
     return figure
 
 
-CAMPAIGN = Campaign("push", cases, run, about_s=lambda _: 10.0)
-EXPERIMENT = Experiment(
+CAMPAIGN = stage.Campaign("push", cases, run, about_s=lambda _: 10.0)
+EXPERIMENT = stage.Experiment(
     id="B",
     title="Push against polling",
     campaign=CAMPAIGN,
     paper="How much sooner does a run act if devices tell changes by themselves, and what does that cost?",
-    compare=compare,
+    tables=tables,
     draw=draw,
-    about=(
-        "OLA on a grid, nobody else active. A second is 100 hops. Messages and bytes are what devices and "
-        "nodes send each other to read, subscribe and report, counted once where they are sent. With push "
-        "a read only proves that the device lives, so it may be rarer; that a device died is then noticed "
-        "later as well. A change that was missed counts as long as it had."
-    ),
+    about=__doc__,
 )

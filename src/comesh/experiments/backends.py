@@ -1,7 +1,7 @@
 """Where cases are run: here, in processes (joblib), or on a cluster (Dask).
 
-A backend takes cases and gives their outcomes as they come. An outcome depends on the case alone, so neither
-the backend nor the order matters.
+A backend takes cases and yields what they came to, in any order. An outcome depends on the case alone, so
+neither the backend nor the order matters.
 """
 
 import errno
@@ -12,47 +12,60 @@ import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 from joblib import Parallel, delayed
 
 from comesh.deployment.plugins import PluginError
-from comesh.experiments.campaign import Parameters
 from comesh.experiments.catalogue import add_plugin, experiment, plugin_names
-from comesh.experiments.store import Outcome, code_of
-from comesh.experiments.table import Row
+from comesh.experiments.source import Code, package_digest, plugins_digest
+from comesh.experiments.stage import Parameters, Recorded, Row
+from comesh.experiments.store import Outcome
 
 WORKERS_S: Final = 30.0
-"""A cluster that has no worker for so long has none."""
+"""How long a cluster may take to have its first worker."""
 MAX_TRACE = 2000
 """Characters that are kept of what went wrong in a case."""
 
 
+class Done(NamedTuple):
+    """A case that was run; its recording, if its campaign keeps one."""
+
+    outcome: Outcome
+    recording: bytes = b""
+
+
 class Backend(Protocol):
-    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
-        """Of cases of the campaign of the experiment of that id, as they come."""
+    def outcomes(self, name: str, code: Code, cases: Iterable[Parameters]) -> Iterator[Done]:
+        """Runs cases of the campaign of the experiment of that id."""
         ...
 
 
-def run_case(name: str, code: str, parameters: Parameters, plugins: tuple[str, ...] = ()) -> Outcome:
+def run_case(name: str, code: Code, parameters: Parameters, plugins: tuple[str, ...] = ()) -> Done:
     """One case, wherever this is called. plugins: what has to be loaded there first."""
     began_s = time.monotonic()
+    rows: list[Row] = []
+    recording, error = b"", ""
     try:
         _load(plugins)
         campaign = experiment(name).campaign
-        if code_of(campaign, plugins or None) != code:
-            raise RuntimeError("here is other code than where it was asked for: restart the workers")
-        rows = campaign.run(dict(parameters))
+        here = package_digest(), plugins_digest(campaign, plugins or None)
+        if here != (code.digest, code.plugins):
+            raise RuntimeError("the code here is not the code that asked for this case: restart the workers")
+        measured = campaign.run(dict(parameters))
+        rows, recording = measured if isinstance(measured, Recorded) else (measured, b"")
         _check(rows, parameters)
     except Exception:
-        wrong = traceback.format_exc()[-MAX_TRACE:]
-        return Outcome(code=code, parameters=parameters, error=wrong, took_s=time.monotonic() - began_s)
-    return Outcome(code=code, parameters=parameters, rows=rows, took_s=time.monotonic() - began_s)
+        rows, recording, error = [], b"", traceback.format_exc()[-MAX_TRACE:]
+    took_s = time.monotonic() - began_s
+    return Done(
+        Outcome(commit=code.name, parameters=parameters, rows=rows, error=error, took_s=took_s), recording
+    )
 
 
 def _load(plugins: Iterable[str]) -> None:
-    """A worker that is used again may have loaded another file that says the same things."""
+    """A worker that is used again may have loaded another file with the same policies."""
     for plugin in plugins:
         try:
             add_plugin(plugin)
@@ -61,7 +74,7 @@ def _load(plugins: Iterable[str]) -> None:
 
 
 def _check(rows: list[Row], parameters: Parameters) -> None:
-    """Both come into one line of a table, and rows into a file. TypeError: that has no such values."""
+    """Both go into one line of a table, and rows into a file. TypeError: a file has no such values."""
     msgspec.json.encode(rows)
     for row in rows:
         for column, value in row.items():
@@ -72,7 +85,7 @@ def _check(rows: list[Row], parameters: Parameters) -> None:
 
 
 def killed(name: str, hint: str) -> ChildProcessError:
-    """Somebody else ended a process that measured, which no case can do anything about."""
+    """A measuring process was ended from outside, which says nothing about its case."""
     why = f"a process that measured it was killed, perhaps for want of memory ({hint})"
     why += "; the same command goes on"
     return ChildProcessError(errno.ECHILD, why, name)
@@ -84,7 +97,7 @@ class Processes:
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
 
-    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+    def outcomes(self, name: str, code: Code, cases: Iterable[Parameters]) -> Iterator[Done]:
         if self._jobs == 1:
             for case in cases:
                 yield run_case(name, code, case)
@@ -104,7 +117,7 @@ class Cluster:
     def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
 
-    def outcomes(self, name: str, code: str, cases: Iterable[Parameters]) -> Iterator[Outcome]:
+    def outcomes(self, name: str, code: Code, cases: Iterable[Parameters]) -> Iterator[Done]:
         dask = import_module("distributed")
         logging.getLogger("distributed.client").setLevel(
             logging.CRITICAL

@@ -1,5 +1,5 @@
-"""All experiments, in the order of the paper, then ours; each is loaded when it is asked for. Plug-ins bring
-more: a module whose EXPERIMENT is one."""
+"""All experiments, in the order of the paper, then ours; each is loaded when it is asked for. Plug-ins add
+more: modules with an EXPERIMENT."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from comesh.deployment.plugins import PluginError, load_plugin
-from comesh.experiments.campaign import Campaign, Experiment, Scale
+from comesh.experiments.stage import Campaign, Experiment, Scale
 
 MODULES = {
     "P1": "p01_candidates",
@@ -57,7 +57,7 @@ def plugin_names() -> tuple[str, ...]:
 
 
 def plugin_files(named: Collection[str] | None = None) -> tuple[Path, ...]:
-    """What own experiments may depend on besides their own module; named: of these alone."""
+    """The files of all plug-ins, or of those named alone."""
     return tuple(path for name, path in _plugins.items() if named is None or name in named)
 
 
@@ -66,8 +66,8 @@ def is_built_in(campaign: Campaign) -> bool:
 
 
 def add_plugin(name: str) -> None:
-    """The file or the name of a module, with policies, an experiment or both; a second time does nothing.
-    PluginError: it is no good."""
+    """Loads a file or a module with policies, an experiment or both; a second time does nothing. PluginError:
+    it cannot be used."""
     with _adding:
         if name in _plugins:
             return
@@ -102,7 +102,7 @@ def _what_is_wrong(found: Experiment) -> str:
 
 
 def experiment(name: str) -> Experiment:
-    """KeyError: there is none of that id."""
+    """The experiment of that id. KeyError: there is none."""
     return _added[name] if name in _added else _built_in(name)
 
 

@@ -1,29 +1,90 @@
-"""What a reproduction came to: figures, tables of measurements, a report as Markdown and as one HTML page.
+"""What a reproduction came to: figures, tables and bars, as Markdown and as one HTML page.
 
-- OUT/report.md, report.html: the report; the page has its figures inside
+- OUT/report.md, report.html: the report; the page has its figures inside and loads nothing
 - OUT/figures/P1.png, P1.svg: one figure per experiment
-- OUT/tables/NAME.csv, NAME.parquet: all measurements of a campaign, one row each, with their parameters
-- OUT/cases/NAME.jsonl: what each case came to, which a later run goes on from
+- OUT/tables/NAME.csv: all measurements of a campaign, one row each, with their parameters
+- OUT/bars.csv: every bar, with its value and its limit
+
+A report has no findings: people write them (docs/results/findings.md).
 """
 
 import io
+import os
+import platform
+import re
+from base64 import b64encode
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
-import pyarrow
+import msgspec
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from pyarrow import parquet
 
-from comesh.experiments.campaign import Comparison, Verdict
-from comesh.experiments.page import html_page
 from comesh.experiments.reproduction import Result
-from comesh.experiments.section import READING, Made, Section
-from comesh.experiments.table import Table, Value
+from comesh.experiments.stage import Bar, Scale, Table, Value, number
 
 DOTS_PER_INCH = 110
 MAX_VALUES = 12
-"""Of a parameter that are listed one by one."""
+"""Values of a parameter that are listed one by one."""
+READING = (
+    "Each experiment has a figure, tables, and bars: numbers that this project holds itself to. The report "
+    "says whether they are met and draws no conclusions. Where the paper states a number it stands in a "
+    "column `paper`.",
+    "Presets: `paper` has the paper's settings and switches off what CoMesh does beyond it and can be "
+    "switched off; `default` is what a deployment gets that sets nothing. N: devices, 40 % of which are "
+    "nodes; f: failures that a group bears; k = 2f+1: its members. SLA (sequential) asks for locks one "
+    "after the other, OLA (optimistic) for all at once. Times are in hops of the mesh where they can be. "
+    "`3.4 [3.1, 3.8]`: a mean, or a ratio of means, and the interval that holds the true one in 95 of 100 "
+    "tries; a mesh (a seed) counts once.",
+)
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem; }
+table { border-collapse: collapse; font-size: 14px; margin: 1rem 0; } img { max-width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .6rem; border-bottom: 1px solid #e5e5e5; }
+code { background: #f4f4f4; padding: 0 .2rem; }
+"""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """How a report came to be."""
+
+    command: str
+    scale: Scale
+    version: str
+    day: str
+    commit: str
+
+    @property
+    def line(self) -> str:
+        return (
+            f"Made by `{self.command}` with CoMesh {self.version} (commit {self.commit}) on {self.day}, "
+            f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
+        )
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One experiment in a report."""
+
+    result: Result
+    png: bytes
+    failed: list[str]
+
+    @property
+    def heading(self) -> str:
+        return f"{self.result.experiment.id}. {self.result.experiment.title}"
+
+    @property
+    def verdict(self) -> str:
+        """Its bars, and what has to be known of it, in a few words."""
+        bars = self.result.bars
+        missed, unjudged = (sum(one.met is what for one in bars) for what in (False, None))
+        met = len(bars) - missed - unjudged
+        counts = {"met": met, "MISSED": missed, "not judged": unjudged}
+        told = [f"{count} {what}" for what, count in counts.items() if count]
+        failed = [f"failed: {len(self.failed)}"] if self.failed else []
+        return "; ".join(filter(None, (", ".join(told), *failed, self.result.remark)))
 
 
 def write(results: Sequence[Result], out: Path, made: Made) -> list[Section]:
@@ -31,46 +92,40 @@ def write(results: Sequence[Result], out: Path, made: Made) -> list[Section]:
     for name in ("figures", "tables"):
         (out / name).mkdir(parents=True, exist_ok=True)
     sections = [_section(result, out) for result in results]
-    (out / "report.md").write_text(markdown(sections, made))
-    (out / "report.html").write_text(html_page(sections, made.line))
+    (out / "bars.csv").write_text(bars_of(results).csv())
+    blocks = _blocks(sections, made)
+    (out / "report.md").write_text("\n\n".join(map(_markdown, blocks)) + "\n")
+    (out / "report.html").write_text(_page(blocks))
     return sections
 
 
-def _section(result: Result, out: Path) -> Section:
-    experiment, table = result.experiment, result.table
-    name = experiment.campaign.name
-    failed = [one.short for one in result.failed]
-    png = b""
-    if len(table):
-        try:
-            _write_table(table, out / "tables" / name)
-        except pyarrow.ArrowException as wrong:  # of two codes, a column may be of two kinds
-            failed.append(f"writing its table: {wrong}")
-    if result.comparisons:
-        try:
-            png = _write_figure(experiment.draw(table), out / "figures" / experiment.id)
-        except Exception as wrong:  # its figure is missing, and the rest is there
-            failed.append(f"drawing: {type(wrong).__name__}: {wrong}")
-    return Section(
-        id=experiment.id,
-        title=experiment.title,
-        paper=experiment.paper,
-        about=experiment.about,
-        figure=experiment.id if png else "",
-        png=png,
-        comparisons=result.comparisons,
-        parameters=parameters_of(result),
-        table=f"tables/{name}.csv",
-        failed=failed,
-        differs=_what_differs(result.comparisons),
-        note=result.note,
+def bars_of(results: Sequence[Result]) -> Table:
+    return Table(
+        {
+            "experiment": result.experiment.id,
+            "bar": bar.name,
+            "value": bar.value,
+            "sense": bar.sense,
+            "limit": bar.limit,
+            "verdict": bar.verdict,
+        }
+        for result in results
+        for bar in result.bars
     )
 
 
-def _what_differs(comparisons: Sequence[Comparison]) -> str:
-    """In the words of the rows that do; each sentence once."""
-    differing = [one for one in comparisons if one.verdict is Verdict.DIFFERS]
-    return " ".join(dict.fromkeys(one.in_short or f"See: {one.what}." for one in differing))
+def _section(result: Result, out: Path) -> Section:
+    experiment = result.experiment
+    failed = [one.short for one in result.failed]
+    png = b""
+    if len(result.table):
+        (out / "tables" / f"{experiment.campaign.name}.csv").write_text(result.table.csv())
+        try:
+            looked_at = [one for one in result.table if experiment.looks_at(one)]
+            png = _write_figure(experiment.draw(Table(looked_at)), out / "figures" / experiment.id)
+        except Exception as wrong:  # its figure is missing, and the rest is there
+            failed.append(f"drawing: {type(wrong).__name__}: {wrong}")
+    return Section(result=result, png=png, failed=failed)
 
 
 def _write_figure(figure: Figure, path: Path) -> bytes:
@@ -82,14 +137,8 @@ def _write_figure(figure: Figure, path: Path) -> bytes:
     return picture.getvalue()
 
 
-def _write_table(table: Table, path: Path) -> None:
-    path.with_suffix(".csv").write_text(table.csv())
-    columns = {name: [row.get(name) for row in table] for name in table.columns}
-    parquet.write_table(pyarrow.table(columns), path.with_suffix(".parquet"))
-
-
 def parameters_of(result: Result) -> str:
-    """What was varied, and how far; and what it took."""
+    """What was varied, and how far; how long it took, and which commits measured it."""
     experiment = result.experiment
     cases = [case for case in result.cases if experiment.looks_at(case)]
     names = list(dict.fromkeys(name for case in cases for name in case))
@@ -101,10 +150,10 @@ def parameters_of(result: Result) -> str:
     )
     minutes = result.took_s / 60
     took = f"{minutes:.1f} minutes" if minutes >= 1 else f"{result.took_s:.1f} s"
-    code = " and ".join(result.codes)
     counted = f"{len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
     all_of = "all of " if of else ""
-    return f"{'; '.join(told)}. {counted}, {all_of}which took {took}, measured with code {code}."
+    commits = " and ".join(result.commits)
+    return f"{'; '.join(told)}. {counted}, {all_of}which took {took}, measured at commit {commits}."
 
 
 def _values(values: Sequence[Value]) -> str:
@@ -116,51 +165,119 @@ def _values(values: Sequence[Value]) -> str:
     return listed if len(distinct) <= MAX_VALUES else f"{listed} and {len(distinct) - MAX_VALUES} more"
 
 
-# -- Markdown ----------------------------------------------------------------------------------------------
+# -- the page, as blocks -----------------------------------------------------------------------------------
 
 
-def markdown(sections: Sequence[Section], made: Made) -> str:
-    lines = [
-        "# The paper's evaluation, from our core",
-        "",
-        made.line,
-        "",
-        *(line for paragraph in READING for line in (paragraph, "")),
-        "| | what | verdict | where it differs |",
-        "| --- | --- | --- | --- |",
+class _Heading(msgspec.Struct, frozen=True):
+    level: int
+    text: str
+
+
+class _Figure(msgspec.Struct, frozen=True):
+    name: str
+    title: str
+    png: bytes
+
+
+_Block = str | Table | _Heading | _Figure
+"""A paragraph, a table, a heading or a figure."""
+
+
+def _blocks(sections: Sequence[Section], made: Made) -> list[_Block]:
+    index = Table(
+        {
+            "": f"[{one.heading}](#{_anchor(one.heading)})",
+            "bars": one.verdict or "none",
+            "measured at commit": ", ".join(one.result.commits),
+        }
+        for one in sections
+    )
+    title = _Heading(1, "The paper's evaluation, from our core")
+    return [title, made.line, *READING, index, *(block for one in sections for block in _told(one))]
+
+
+def _told(section: Section) -> list[_Block]:
+    result = section.result
+    experiment = result.experiment
+    is_ours = re.fullmatch(r"P\d+", experiment.id) is None
+    blocks: list[_Block] = [
+        _Heading(2, section.heading),
+        f"**{'The question' if is_ours else 'The paper'}.** {experiment.paper}",
     ]
-    lines += [
-        f"| [{one.id}](#{_anchor(one)}) | {one.title} | {one.verdict} | {one.differs} |" for one in sections
-    ]
-    for one in sections:
-        lines += ["", *_told(one)]
-    return "\n".join(lines) + "\n"
+    if experiment.about:
+        blocks.append(f"**How.** {experiment.about}")
+    if section.png:
+        blocks.append(_Figure(experiment.id, experiment.title, section.png))
+    for caption, table in result.tables.items():
+        blocks += [f"*{caption}*", table] if caption else [table]
+    if result.bars:
+        blocks.append(Table(_bar(one) for one in result.bars))
+    blocks += [f"**failed:** {one}" for one in section.failed]
+    csv = f"tables/{experiment.campaign.name}.csv"
+    blocks.append(f"Parameters: {parameters_of(result)} All measurements: [{csv}]({csv}).")
+    return blocks
 
 
-def _anchor(section: Section) -> str:
-    kept = "".join(one for one in section.heading.lower() if one.isalnum() or one in " -")
+def _bar(bar: Bar) -> dict[str, Value]:
+    limit = f"{bar.sense} {number(bar.limit)}"
+    return {"bar": bar.name, "value": bar.value, "limit": limit, "verdict": bar.verdict}
+
+
+def _cell(value: Value) -> str:
+    return "" if value is None else number(value) if isinstance(value, float) else str(value)
+
+
+def _anchor(heading: str) -> str:
+    kept = "".join(one for one in heading.lower() if one.isalnum() or one in " -")
     return kept.replace(" ", "-")
 
 
-def _told(section: Section) -> list[str]:
-    lines = [
-        f"## {section.heading}",
-        "",
-        f"**{'Asked' if section.is_ours else 'The paper'}.** {section.paper}",
-    ]
-    if section.about:
-        lines += ["", f"**How.** {section.about}"]
-    if section.figure:
-        lines += ["", f"![{section.title}](figures/{section.figure}.png)"]
-    if section.comparisons:
-        lines += ["", "| what | ours | paper | verdict | why |", "| --- | --- | --- | --- | --- |"]
-        lines += [_compared(one) for one in section.comparisons]
-    lines += [f"\n- failed: {one}" for one in section.failed]
-    lines += ["", f"Parameters: {section.parameters} All measurements: [{section.table}]({section.table})."]
-    return lines
+def _markdown(block: _Block) -> str:
+    match block:
+        case _Heading():
+            return f"{'#' * block.level} {block.text}"
+        case _Figure():
+            return f"![{block.title}](figures/{block.name}.png)"
+        case Table():
+            lines = [block.columns, ["---"] * len(block.columns)]
+            lines += [[_cell(row.get(name)) for name in block.columns] for row in block]
+            escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+            return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+        case str():
+            return block
 
 
-def _compared(one: Comparison) -> str:
-    bar = f" ({one.bar}: {one.held})" if one.held else ""
-    cells = (one.what, one.ours, one.paper, f"{one.verdict}{bar}", one.why)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _page(blocks: Sequence[_Block]) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<title>The paper's evaluation, from our "
+        f"core</title><style>{STYLE}</style></head><body>{''.join(map(_html, blocks))}</body></html>\n"
+    )
+
+
+def _html(block: _Block) -> str:
+    match block:
+        case _Heading():
+            return f'<h{block.level} id="{_anchor(block.text)}">{escape(block.text)}</h{block.level}>'
+        case _Figure():
+            data = b64encode(block.png).decode()
+            return f'<p><img alt="{escape(block.title)}" src="data:image/png;base64,{data}"></p>'
+        case Table():
+            head = "".join(f"<th>{_marked(name)}</th>" for name in block.columns)
+            rows = (
+                "".join(f"<td>{_marked(_cell(row.get(name)))}</td>" for name in block.columns)
+                for row in block
+            )
+            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        case str():
+            return f"<p>{_marked(block)}</p>"
+
+
+def _marked(text: str) -> str:
+    """The little Markdown that reports use: code, strong, emphasis and links."""
+    text = escape(text, quote=False)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+    text = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+    return re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r'<a href="\2">\1</a>', text)

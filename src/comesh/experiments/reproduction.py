@@ -1,108 +1,137 @@
 """Runs experiments: the cases of their campaigns that have no result yet, then what is read off them all."""
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from comesh.experiments.backends import Backend, Processes
-from comesh.experiments.campaign import Campaign, Comparison, Experiment, Parameters, Scale
-from comesh.experiments.store import Outcome, Reuse, Store, code_of
-from comesh.experiments.table import Table
+from comesh.experiments.source import code_of
+from comesh.experiments.stage import Bar, Campaign, Experiment, Parameters, Scale, Table
+from comesh.experiments.store import Outcome, Store
 
 REAL_AT_ONCE = 8
 """Cases of real processes, unless more or fewer are asked for: they wait most of the time."""
 QUIET_AT_ONCE = 2
-"""Of those that others would disturb."""
+"""Cases that others would disturb."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How to come to results."""
+
+    scale: Scale
+    out: Path
+    fresh: bool = False
+    """Measure again what was measured before."""
+    reread: bool = False
+    """Compute the rows of cases with recordings anew."""
+    equal: Sequence[str] = ()
+    """Other commits whose results count as this one's."""
+    trials: int = REAL_AT_ONCE
+    """Real cases at a time."""
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A case that broke, or, of no parameters, comparing them: an error of whoever wrote the experiment."""
+    """A case that broke, or, without parameters, an error in reading the results."""
 
     parameters: Parameters
     error: str
 
     @property
     def short(self) -> str:
-        """Which error it was, without the way to it."""
+        """Which error it was, without the traceback."""
         lines = self.error.strip().splitlines()
         frames = [at for at, line in enumerate(lines) if line.startswith(" ")]
         after = [line for line in lines[frames[0] if frames else 0 :] if not line.startswith(" ")]
         what = after[0] if after else lines[-1]
-        return f"{self.parameters or 'comparing'}: {what}"
+        return f"{self.parameters or 'reading its results'}: {what}"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     table: Table
-    code: str
-    """A digest of what it depends on now."""
-    codes: list[str]
-    """Those of what it was measured with, this one first."""
+    tables: Mapping[str, Table]
+    bars: list[Bar]
+    commits: Counter[str]
+    """How many cases were measured by each."""
+    here: str
+    """The commit of this code."""
+    reread: int
+    """Cases whose rows were computed anew from recordings."""
     cases: list[Parameters]
-    comparisons: list[Comparison]
     failed: list[Failed]
     took_s: float
-    """Of all its cases, one after the other, those of earlier runs included."""
+    """All its cases one after the other, those of earlier runs included."""
 
     @property
     def note(self) -> str:
-        """What is not of this code, and what is not in it."""
-        other = any(code != self.code for code in self.codes)
-        partly = "partly " if self.code in self.codes else ""
+        """What is declared equal, computed anew or missing; empty: nothing."""
+        others = [f"{one} (declared equal)" for one in self.commits if one != self.here]
+        measured = f"measured at {', '.join(others)}" if others else ""
+        return "; ".join(filter(None, (measured, self.remark)))
+
+    @property
+    def remark(self) -> str:
+        """What is computed anew or missing; empty: nothing."""
         broke = sum(bool(one.parameters) for one in self.failed)
         return "; ".join(
             (
-                *([f"{partly}measured with other code"] if other else ()),
+                *([f"{self.reread} cases computed anew from their recordings"] if self.reread else ()),
                 *([f"without {broke} of {len(self.cases)} cases, which failed"] if broke else ()),
             )
         )
 
     @property
     def is_good(self) -> bool:
-        """All cases ran, and every bar was met."""
-        return not self.failed and all(one.met is not False for one in self.comparisons)
+        """All cases ran, and no bar was missed."""
+        return not self.failed and all(one.met is not False for one in self.bars)
 
 
 class Progress:
-    """Told how far it is; whoever shows it overrides what it needs."""
+    """Hears how far it is; a subclass overrides what it shows."""
 
     def begin(self, campaign: Campaign, had: Sequence[Parameters], left: Sequence[Parameters]) -> None:
         """had: cases that have results already; left: those that are measured now."""
 
-    def dropped(self, campaign: Campaign, results: int) -> None:
-        """Results of other code, which do not count."""
+    def left_out(self, campaign: Campaign, results: Mapping[str, int]) -> None:
+        """Results that do not count, by their commit."""
 
     def done(self, campaign: Campaign, outcome: Outcome) -> None:
         """One more case."""
 
 
-def run_campaign(
-    experiment: Experiment,
-    scale: Scale,
-    out: Path,
-    backend: Backend,
-    progress: Progress,
-    *,
-    reuse: Reuse = Reuse.THIS_CODE,
-    trials: int = REAL_AT_ONCE,
-) -> list[Outcome]:
-    """Outcomes in the order of the cases. trials: real ones at a time."""
+def run_campaign(experiment: Experiment, asked: Asked, backend: Backend, progress: Progress) -> list[Outcome]:
+    """Outcomes in the order of the cases."""
     campaign = experiment.campaign
-    cases = list(campaign.cases(scale))
-    with Store(out / "cases", campaign, any_code=reuse is Reuse.ANY_CODE) as store:
-        if store.dropped:
-            progress.dropped(campaign, store.dropped)
-        left = [case for case in cases if reuse is Reuse.NONE or store.get(case) is None]
-        progress.begin(campaign, [case for case in cases if case not in left], left)
+    cases = list(campaign.cases(asked.scale))
+    code = code_of(campaign)
+    with Store(asked.out, campaign, code, asked.equal) as store:
+        if store.left_out:
+            progress.left_out(campaign, store.left_out)
+        left = [case for case in cases if asked.fresh or store.get(case) is None]
+        had = [case for case in cases if case not in left]
+        progress.begin(campaign, had, left)
+        if asked.reread:
+            for case in had:
+                _reread(campaign, store, case, code.name)
         left.sort(key=campaign.about_s, reverse=True)
-        for where, some in _shared_out(campaign, left, backend, trials):
-            for outcome in where.outcomes(experiment.id, store.code, some):
-                store.put(outcome)
+        for where, some in _shared_out(campaign, left, backend, asked.trials):
+            for outcome, recording in where.outcomes(experiment.id, code, some):
+                store.put(outcome, recording)
                 progress.done(campaign, outcome)
         found = [store.get(case) for case in cases]
     return [one for one in found if one is not None]
+
+
+def _reread(campaign: Campaign, store: Store, case: Parameters, here: str) -> None:
+    """Computes the rows of a case anew, if it has a recording."""
+    path, known = store.recording(case), store.get(case)
+    if campaign.reread is not None and known is not None and path.exists():
+        rows = campaign.reread(path.read_bytes())
+        if rows != known.rows:
+            store.put(msgspec.structs.replace(known, rows=rows, reread=here))
 
 
 def _shared_out(
@@ -124,24 +153,21 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
 
 def reproduce(
     experiments: Sequence[Experiment],
-    scale: Scale,
-    out: Path,
+    asked: Asked,
     backend: Backend,
     *,
     progress: Progress,
     finished: Callable[[Result], None] = lambda _: None,
-    reuse: Reuse = Reuse.THIS_CODE,
-    trials: int = REAL_AT_ONCE,
 ) -> list[Result]:
     """Simulations first, then real processes, which have the machine for themselves."""
     for one in experiments:
-        code_of(one.campaign)  # of the files as they are now, and not when its turn comes
+        code_of(one.campaign)  # the files as they are now, and not when its turn comes
     outcomes: dict[str, list[Outcome]] = {}
     results: dict[str, Result] = {}
     for one in sorted(experiments, key=lambda one: one.campaign.real):
         name = one.campaign.name
         if name not in outcomes:
-            outcomes[name] = run_campaign(one, scale, out, backend, progress, reuse=reuse, trials=trials)
+            outcomes[name] = run_campaign(one, asked, backend, progress)
         result = results[one.id] = result_of(one, outcomes[name])
         finished(result)
     return [results[one.id] for one in experiments]
@@ -149,22 +175,23 @@ def reproduce(
 
 def result_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> Result:
     failed = [Failed(one.parameters, one.error) for one in outcomes if one.error]
-    table = table_of(outcomes)
-    code = code_of(experiment.campaign)
-    codes = sorted({one.code for one in outcomes}, key=lambda one: (one != code, one))
-    comparisons: list[Comparison] = []
+    table = table_of([one for one in outcomes if experiment.looks_at(one.parameters)])
+    tables: Mapping[str, Table] = {}
+    bars: list[Bar] = []
     if len(table):
         try:
-            comparisons = experiment.compare(table)
-        except Exception:  # one experiment that cannot tell must not take the others' results along
+            tables, bars = experiment.tables(table), experiment.bars(table)
+        except Exception:  # an experiment that cannot be read must not take the others' results along
             failed.append(Failed({}, traceback.format_exc()))
     return Result(
         experiment=experiment,
-        table=table,
-        code=code,
-        codes=codes,
+        table=table_of(outcomes),
+        tables=tables,
+        bars=bars,
+        commits=Counter(one.commit for one in outcomes),
+        here=code_of(experiment.campaign).name,
+        reread=sum(bool(one.reread) for one in outcomes),
         cases=[one.parameters for one in outcomes],
-        comparisons=comparisons,
         failed=failed,
         took_s=sum(one.took_s for one in outcomes),
     )

@@ -16,7 +16,7 @@ from comesh.core.strategies import Strategy
 from comesh.core.streams import stream
 from comesh.experiments.measures.mesh import Mesh, by_hand, switches
 from comesh.experiments.measures.running import Running
-from comesh.experiments.table import Row, percentile
+from comesh.experiments.stage import Row, percentile
 from comesh.sim.engine import Priority
 from comesh.sim.topology import Topology
 

@@ -244,8 +244,8 @@ def _routine(number: int, kinds: Mapping[DeviceId, int | None], draws: Draws) ->
         "    cooldown: 10s",
         "    do:",
         *(
-            f"      - {{device: {name}, command: set_in_{1 + draws.below(LONGEST_COMMAND_S)}s, "
-            f"argument: {str(draws.chance(0.5)).lower()}}}"
+            f"      - {{device: {name}, command: set_in_{1 + draws.below(LONGEST_COMMAND_S)}s, argument: "
+            f"{str(draws.chance(0.5)).lower()}}}"
             for name in commanded
         ),
     ]

@@ -24,7 +24,7 @@ from comesh.core.stamps import RunId
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import work_of
 from comesh.experiments.measures.running import Running
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Row
 from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.faults import Loss, Partition
 from comesh.sim.group_watch import GroupNow, LiveGroups

@@ -43,7 +43,7 @@ from comesh.experiments.measures.delays import Watch
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.running import Running, running
 from comesh.experiments.measures.selections import Distances
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Row, Table
 from comesh.sim.engine import Priority
 from comesh.sim.fault_model import Fault
 from comesh.sim.fault_schedules import Schedule, inject
@@ -105,6 +105,13 @@ class Outcome(NamedTuple):
         ]
         rows[0]["repeated"] = self.repeated
         return rows
+
+
+def with_lost(table: Table) -> Table:
+    """The same firings; one that was lost counts as long as it had, and waited for longer."""
+    return table.adding(
+        client_hops=lambda row: row["window_hops"] if row["client_hops"] is None else row["client_hops"]
+    )
 
 
 class _Again:

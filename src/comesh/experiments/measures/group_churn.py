@@ -28,7 +28,7 @@ from comesh.experiments.measures.mesh_operations import (
 )
 from comesh.experiments.measures.running import Running
 from comesh.experiments.measures.selections import Distances
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Row
 from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.faults import Crash, Restart
 from comesh.sim.group_watch import LiveGroups
@@ -39,6 +39,7 @@ APART_LEASES = 5.0
 before, most probably, it lacks one more."""
 SETTLE_S = 12.0
 """Then a group has replaced who is gone."""
+LIVED = "quorum if all lived"
 MAX_CHURN = 0.8
 """What churn of this share could take away no routine touches."""
 
@@ -99,7 +100,7 @@ def under_churn(topology: Topology, setup: Running, *, share: float, seed: int, 
         {
             **worked(mesh, setup, since_ms=begins_ms),
             **(by_crashes if share else failovers(topology, setup, seed=seed)),
-            "quorum if all lived": _undisturbed(mesh, since_ms=begins_ms),
+            LIVED: _undisturbed(mesh, since_ms=begins_ms),
         }
     )
     return [*rows, {"operation": "served", "share": served / looks}]

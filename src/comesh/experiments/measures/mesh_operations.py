@@ -13,9 +13,10 @@ transfers are those of a mesh at work: the paper's routines, fired all the time.
 group of the deployment, which the paper has not, is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from matplotlib.figure import Figure
 from msgspec.structs import replace
 
 from comesh.core.effects import LeaderChanged, Observation
@@ -30,11 +31,17 @@ from comesh.core.strategies import Strategy
 from comesh.experiments.measures.leading import Change, handoffs
 from comesh.experiments.measures.mesh import FOR_EVER_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.running import Running
-from comesh.experiments.table import Row, percentile
+from comesh.experiments.stage import Row, Table, facets, means, percentile, ratio
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
 
 OPERATIONS = ("quorum", "election", "state transfer")
+MEASURED = (
+    "Means over all operations of all seeds, in hops. Quorums and state transfers are those of a mesh at "
+    "work; an election follows the crash of a leader and lasts from the winner's first question, the "
+    "pre-vote, which the paper has not. In simulations of meshes that run the paper's unit of time is 10 ms "
+    "(measures/running.py says why)."
+)
 WARM_S = 2.0
 """Groups come up, and find their devices."""
 ROUTINES = 20
@@ -259,3 +266,38 @@ def operations(topology: Topology, setup: Running, *, seed: int, epochs: float) 
     mesh.run(WARM_S + seconds)
     samples = worked(mesh, setup, since_ms=1000.0 * WARM_S)
     return rows_of({**samples, **failovers(topology, setup, seed=seed)})
+
+
+# -- what is read off it -----------------------------------------------------------------------------------
+
+
+def operation_means(table: Table, by: Sequence[str], names: Sequence[str]) -> Table:
+    """A row per combination of values of `by`, a column per operation: the mean over all of them."""
+    found = Table(row for row in table if row["operation"] in names)
+    return means(found, by, ("mean",), across="operation", weight="count")
+
+
+def table_operations(
+    table: Table, by: Sequence[str], x: str, beside: Sequence[str] = ("from the claim", "until suspicion")
+) -> dict[str, Table]:
+    """Means by x, and how many times as long each takes at each x as at the least. beside: other measures."""
+    found = []
+    for key, rows in table.groups(*by, x):
+        wanted = dict(zip((*by, x), key, strict=True))
+        first = table.where(**{**wanted, x: min(table.distinct(x))})
+        if wanted[x] != min(table.distinct(x)):
+            times = {
+                one: ratio(rows.where(operation=one), first.where(operation=one), "mean", "count")
+                for one in OPERATIONS
+            }
+            found.append(wanted | times)
+    return {
+        "Means in hops": operation_means(table, (*by, x), (*OPERATIONS, *beside)),
+        f"Against {x} = {min(table.distinct(x))}": Table(found),
+    }
+
+
+def draw_operations(table: Table, x: Mapping[str, str]) -> Figure:
+    found = Table(row for row in table if row["operation"] in OPERATIONS)
+    y = {"mean": "mean delay, hops"}
+    return facets(found, x=x, y=y, line="preset", column="operation", weight="count")

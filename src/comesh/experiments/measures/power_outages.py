@@ -13,7 +13,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import RoutineProgram
 from comesh.experiments.measures.presets import Setup
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Row
 from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.faults import PowerBack, PowerLoss
 from comesh.sim.group_watch import GroupWatch, LiveGroups, Span

@@ -16,7 +16,6 @@ from comesh.core.program import ProtocolSettings
 from comesh.deployment.planning import selection_settings
 from comesh.deployment.program import protocol_settings
 from comesh.deployment.settings import Settings
-from comesh.experiments.table import Row, Table
 from comesh.sim.radio import RadioSettings
 
 
@@ -50,15 +49,3 @@ def setup(preset: str, *, f: int = F, seed: int = 0, **settings: Any) -> Setup:
         protocol_settings(document),
         RadioSettings(hop_ms=float(document.hop_ms)),
     )
-
-
-def by_preset(table: Table) -> dict[str, Table]:
-    """The rows of each preset, by what to call it; one entry where both measured the same, as they do where
-    nothing that they say matters."""
-
-    def rows(preset: Preset) -> list[Row]:
-        return [{**row, "preset": ""} for row in table.where(preset=preset)]
-
-    if rows(Preset.PAPER) == rows(Preset.DEFAULT):
-        return {"both presets": table.where(preset=Preset.PAPER)}
-    return {str(preset): table.where(preset=preset) for preset in PRESETS if rows(preset)}

@@ -21,7 +21,7 @@ from comesh.core.work_messages import GroupMessage
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
 from comesh.experiments.measures.running import Running
-from comesh.experiments.table import Row, percentile
+from comesh.experiments.stage import Row, percentile
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
 

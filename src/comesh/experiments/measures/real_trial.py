@@ -6,12 +6,16 @@ encrypted; membership apart. The devices are in this process, each with a socket
 """
 
 import asyncio
+import io
 import os
+import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.drivers.virtual.server import DevicesServer
@@ -26,12 +30,13 @@ from comesh.experiments.measures.trial import (
     bandwidth_rows,
     delay_rows,
 )
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Recorded, Row
 from comesh.lab.mesh import Mesh, now_us
 
 BOUND_S: Final = 120.0
 """For whatever must happen: the machine may be busy with other trials."""
 LOOK_S: Final = 1.0
+PLAYED: Final = "trial.json"
 PARTS: Final = {
     "devices": ("bytes to devices", "bytes from devices"),
     "groups": ("bytes of groups",),
@@ -42,7 +47,7 @@ PARTS: Final = {
 with what the transport adds and says by itself."""
 
 
-class _Counts(NamedTuple):
+class _Counts(msgspec.Struct, frozen=True):
     """So far, by node."""
 
     at_s: float
@@ -50,7 +55,18 @@ class _Counts(NamedTuple):
     transmitted: dict[NodeId, dict[str, int]]
 
 
-def real_trial(trial: Trial) -> list[Row]:
+class _Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a trial is in no recording of its nodes."""
+
+    before: _Counts
+    after: _Counts
+    ends_s: float
+    """When the leaders had been killed."""
+    network: str
+    load: float
+
+
+def real_trial(trial: Trial) -> Recorded:
     """Everything that it started has ended when this returns, or fails."""
     shared = Path("/dev/shm")
     workload = make_workload(trial.shape, routines=trial.routines, seed=trial.seed, lasts_s=trial.lasts_s)
@@ -71,10 +87,35 @@ def real_trial(trial: Trial) -> list[Row]:
         )
         with stations.mesh(document, Path(directory)) as mesh:
             before, after, ends_s = asyncio.run(_play(mesh, stations, workload, trial))
-        window = Window(before.at_s * 1000, after.at_s * 1000, ends_s * 1000)
-        rows = [*_bandwidth(before, after), *delay_rows(recorded(mesh.recordings), window)]
-        rows.append({"measure": "machine load", "value": os.getloadavg()[0]})
-        return [{**row, "network": stations.name} for row in rows]
+        load = os.getloadavg()[0]
+        played = _Played(before=before, after=after, ends_s=ends_s, network=stations.name, load=load)
+        (mesh.recordings / PLAYED).write_bytes(msgspec.json.encode(played))
+        return Recorded(_rows(mesh.recordings), _packed(mesh.recordings))
+
+
+def _rows(recordings: Path) -> list[Row]:
+    played = msgspec.json.decode((recordings / PLAYED).read_bytes(), type=_Played)
+    before, after = played.before, played.after
+    window = Window(before.at_s * 1000, after.at_s * 1000, played.ends_s * 1000)
+    rows = [*_bandwidth(before, after), *delay_rows(recorded(recordings), window)]
+    rows.append({"measure": "machine load", "value": played.load})
+    return [{**row, "network": played.network} for row in rows]
+
+
+def _packed(recordings: Path) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
+        for path in sorted(recordings.iterdir()):
+            archive.add(path, path.name)
+    return packed.getvalue()
+
+
+def reread(recording: bytes) -> list[Row]:
+    """The rows of a trial, computed from what `real_trial` recorded."""
+    with tempfile.TemporaryDirectory() as directory:
+        with tarfile.open(fileobj=io.BytesIO(recording), mode="r:xz") as archive:
+            archive.extractall(directory, filter="data")
+        return _rows(Path(directory))
 
 
 async def _play(

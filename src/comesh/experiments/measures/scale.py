@@ -23,7 +23,7 @@ from comesh.core.strategies import Strategy
 from comesh.experiments.measures.delays import Watch
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.running import Running, running
-from comesh.experiments.table import percentile
+from comesh.experiments.stage import percentile
 from comesh.sim.topology import Shape, Topology, make_topology
 from comesh.sim.traffic import Totals
 from comesh.sim.workloads import Timing, Workload, paper_workload

@@ -1,17 +1,31 @@
 """The campaign that P2 to P5 look at: selections in grids, by size, by policy, and by the hash parameters.
 
 Grids of N devices, 40 % of them nodes, f = 2; per case one mesh, and what EPOCHS selections in it come to.
-Random selection does not look at the hash parameters, so it has the cases of the default ones only. The paper
-does not say who is whose neighbour in its grids: P2 is measured both ways that are likely.
+All nodes live, each epoch starts from the members of the one before, and every device relays. Random
+selection does not look at the hash parameters, so it has the cases of the default ones only. The paper does
+not say who is whose neighbour in its grids: P2 is measured both ways that are likely. The presets differ in
+which near member leads.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
 
-from comesh.experiments.campaign import Campaign, Parameters, Scale
 from comesh.experiments.measures.presets import PRESETS
 from comesh.experiments.measures.selections import LSH, RANDOM, selected, selection_of
-from comesh.experiments.table import Row
+from comesh.experiments.stage import (
+    BY_SIZE,
+    Campaign,
+    Cases,
+    Figure,
+    Parameters,
+    Row,
+    Scale,
+    Table,
+    combinations,
+    facets,
+    merged,
+    seeds,
+)
 from comesh.sim.topology import REACH_SPACINGS, Shape, make_topology
 
 EPOCHS: Final = 8
@@ -25,15 +39,9 @@ SHARP_SIZE: Final = 1000
 VARIED_SIZE: Final = 500
 VARIED: Final = {"m": (1, 2, 3, 4), "l": (1, 2, 3, 4), "r": (1, 2, 4, 6, 8)}
 """Those of P5: one is varied, the others are the default ones."""
-NOTE: Final = (
-    "Selections without a simulation: everybody is alive, each epoch is fed with the members of the one "
-    "before. Grids at unit spacing; neighbours along the axes and diagonally within a plane are one hop "
-    "away, and every device relays. The presets differ in who leads near members: one of them by hash with "
-    "`paper`, who leads the fewest devices with `default`."
-)
 
 
-def meshes() -> Iterator[Parameters]:
+def meshes() -> Cases:
     """Sizes, policies and hash parameters, each combination once."""
     for devices in SIZES:
         for members in (LSH, RANDOM):
@@ -47,11 +55,9 @@ def meshes() -> Iterator[Parameters]:
                 yield {"devices": VARIED_SIZE, "members": str(LSH), **DEFAULTS, name: value}
 
 
-def cases(scale: Scale) -> Iterator[Parameters]:
-    for preset in PRESETS:
-        for mesh in meshes():
-            for seed in range(1, 31 if scale is Scale.FULL else 9):
-                yield {"preset": preset, **mesh, "seed": seed}
+def cases(scale: Scale) -> Cases:
+    for chosen in combinations(preset=PRESETS, mesh=meshes(), seed=seeds(scale, 8, 30)):
+        yield {"preset": chosen["preset"], **chosen["mesh"], "seed": chosen["seed"]}
 
 
 def run(case: Parameters) -> list[Row]:
@@ -65,6 +71,12 @@ def run(case: Parameters) -> list[Row]:
     if members == LSH:
         row |= {"candidates": found.candidates, "candidates_deviation": found.candidates_deviation}
     return [row]
+
+
+def by_size(table: Table, y: Mapping[str, str]) -> Figure:
+    """A measure against N, LSH beside random."""
+    named = merged(table).adding(line=lambda row: f"{row['members']}, preset {row['preset']}")
+    return facets(named, x=BY_SIZE, y=y, line="line", width=5.2)
 
 
 CAMPAIGN = Campaign("selections", cases, run, about_s=lambda _: 0.05)

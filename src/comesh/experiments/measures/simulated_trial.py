@@ -41,7 +41,7 @@ from comesh.experiments.measures.trial import (
     bandwidth_rows,
     delay_rows,
 )
-from comesh.experiments.table import Row
+from comesh.experiments.stage import Row
 from comesh.lab.shapes import REACH
 from comesh.sim.building import Compiler
 from comesh.sim.devices import command_bytes, read_bytes

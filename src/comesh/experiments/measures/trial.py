@@ -19,7 +19,7 @@ from comesh.experiments.measures.deployed_workload import CENTRAL, MESH
 from comesh.experiments.measures.group_operations import elections, quorums, transfers
 from comesh.experiments.measures.histories import Moment, Sample
 from comesh.experiments.measures.lock_delays import lock_delays
-from comesh.experiments.table import Row, percentile
+from comesh.experiments.stage import Row, percentile
 from comesh.lab.shapes import Shape
 
 DROPPED_S: Final = 10.0
