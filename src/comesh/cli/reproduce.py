@@ -76,7 +76,7 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and ours, and write a report.
 
-    Continues where it stopped: what the same commit has measured is not measured again. Exit code 0: every case
+    Continues where it stopped: what this commit has measured is not measured again. Exit code 0: every case
     ran and every bar that was judged was met; 1: not so; 130: Ctrl-C.
     """
     if backend not in ("joblib", "dask"):
