@@ -212,7 +212,7 @@ def _told(section: Section) -> list[_Block]:
         blocks += [f"*{caption}*", table] if caption else [table]
     if result.bars:
         blocks.append(Table(_bar(one) for one in result.bars))
-    blocks += [f"**failed:** {one}" for one in section.failed]
+    blocks += [f"failed: {one}" for one in section.failed]
     csv = f"tables/{experiment.campaign.name}.csv"
     blocks.append(f"Parameters: {parameters_of(result)} All measurements: [{csv}]({csv}).")
     return blocks
