@@ -4,6 +4,7 @@ import pytest
 from group_delays import delay, mean_delay
 
 from comesh.core.group.member import DOUBT_LEASES
+from comesh.core.group.replica import DOUBT_ROUND_TRIPS, MIN_DOUBT
 from comesh.experiments.p11_group_sizes import draw, run, tables
 from comesh.experiments.stage import Table
 
