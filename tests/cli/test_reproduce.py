@@ -158,9 +158,7 @@ EXPERIMENT = Experiment(id="UNDRAWN", title="", campaign=campaign, paper="", tab
 """
 
 
-def test_failures_are_reported_and_counted_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_are_reported_and_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what breaks after all is measured."""
     monkeypatch.chdir(tmp_path)
     for known in ("_added", "_plugins"):  # in this test alone
