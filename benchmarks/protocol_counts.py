@@ -21,7 +21,7 @@ from comesh.core.plan import DEPLOYMENT, SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import HandoffRecord
 from comesh.core.strategies import Strategy
-from comesh.experiments.measures.leading import Change, Commit
+from comesh.experiments.measures.histories import Change, Commit
 from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.mesh_operations import crash_leader, transfers
 from comesh.sim.topology import Shape, make_topology

@@ -1,7 +1,7 @@
 """The paper's 11-node workload on real nodes: the delays that the authors' program was measured by.
 
 What each is, read off the recordings of all nodes by one clock:
-- quorum, election, state transfer: as in `comesh.experiments.measures.group_operations`. Leaders are killed
+- quorum, election, state transfer: as in `comesh.experiments.measures.histories`. Leaders are killed
   for elections, since the workload kills none;
 - lock acquisition, by the number of devices: a run begins -> it has all locks; of runs that had to wait for
   nobody, since the workload asks for more than there is. Whose devices are all in its own cluster has them
@@ -21,8 +21,7 @@ from comesh.core.effects import Committed, RunTraced
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import DeviceRecord
 from comesh.experiments.measures.deployed_workload import PaperWorkload, make_workload
-from comesh.experiments.measures.group_operations import elections, quorums, transfers
-from comesh.experiments.measures.histories import Moment, recorded
+from comesh.experiments.measures.histories import Moment, elections, quorums, recorded, transfers
 from comesh.lab.shapes import Shape
 from comesh.queries.requests import FireRoutine
 from comesh.runtime.client import Client

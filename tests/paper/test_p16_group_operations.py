@@ -7,8 +7,7 @@ from comesh.core.group.config import Config, Seat
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import Appended, Promised
 from comesh.core.stamps import FIRST_ERA, Ballot
-from comesh.experiments.measures.group_operations import elections, quorums, transfers
-from comesh.experiments.measures.histories import Moment, Sample
+from comesh.experiments.measures.histories import Moment, Sample, elections, quorums, transfers
 from comesh.experiments.measures.trial import Window
 from comesh.experiments.p16_group_operations import PAPER_S, bars, draw, statistics, tables
 from comesh.experiments.stage import Table

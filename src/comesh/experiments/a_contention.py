@@ -27,33 +27,21 @@ HOPS, QUICK_HOPS = 8000, 4000
 
 def cases(scale: stage.Scale) -> stage.Cases:
     full = scale is stage.Scale.FULL
-    for preset in PRESETS:
-        for way in WAYS:
-            for overlap in OVERLAPS if full else QUICK_OVERLAPS:
-                for seed in range(1, 6 if full else 2):
-                    yield {
-                        "preset": str(preset),
-                        "way": way,
-                        "overlap": overlap,
-                        "hops": HOPS if full else QUICK_HOPS,
-                        "seed": seed,
-                    }
+    return stage.combinations(
+        preset=PRESETS,
+        way=WAYS,
+        overlap=OVERLAPS if full else QUICK_OVERLAPS,
+        hops=[HOPS if full else QUICK_HOPS],
+        seed=stage.seeds(scale, 1, 5),
+    )
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:
     strategy, locks = WAYS[case["way"]]
     topology = make_topology(Shape.GRID, devices=DEVICES, seed=case["seed"])
     made = timed(case["preset"], case["seed"], locks=locks)
-    return [
-        contend(
-            topology,
-            made,
-            strategy=strategy,
-            overlap=case["overlap"],
-            hops=case["hops"],
-            seed=case["seed"],
-        )
-    ]
+    asked = {name: case[name] for name in ("overlap", "hops", "seed")}
+    return [contend(topology, made, strategy=strategy, **asked)]
 
 
 SHOWN = {

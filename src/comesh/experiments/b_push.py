@@ -30,17 +30,15 @@ ROUTINES, QUICK_ROUTINES = 8, 4
 
 def cases(scale: stage.Scale) -> stage.Cases:
     full = scale is stage.Scale.FULL
-    for preset in PRESETS:
-        ways = [way for way in WAYS if preset is Preset.DEFAULT or WAYS[way][1] != LONG]
-        for way in ways:
-            for seed in range(1, 6 if full else 2):
-                yield {
-                    "preset": str(preset),
-                    "way": way,
-                    "devices": DEVICES if full else QUICK_DEVICES,
-                    "routines": ROUTINES if full else QUICK_ROUTINES,
-                    "seed": seed,
-                }
+    for case in stage.combinations(
+        preset=PRESETS,
+        way=WAYS,
+        devices=[DEVICES if full else QUICK_DEVICES],
+        routines=[ROUTINES if full else QUICK_ROUTINES],
+        seed=stage.seeds(scale, 1, 5),
+    ):
+        if case["preset"] == Preset.DEFAULT or WAYS[case["way"]][1] != LONG:
+            yield case
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

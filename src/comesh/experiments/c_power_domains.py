@@ -21,19 +21,11 @@ TIMES: dict[str, Any] = {"hop": "10ms", "epoch": "60s", "lease": "1s"}
 
 
 def cases(scale: stage.Scale) -> stage.Cases:
-    full = scale is stage.Scale.FULL
-    devices, domain_counts, seeds = (250, (5, 10, 20), 5) if full else (100, (4, 8), 3)
-    for preset in PRESETS:
-        for domains in domain_counts:
-            for rule in (True, False):
-                for seed in range(1, seeds + 1):
-                    yield {
-                        "preset": preset,
-                        "devices": devices,
-                        "domains": domains,
-                        "rule": rule,
-                        "seed": seed,
-                    }
+    devices, domains = (250, (5, 10, 20)) if scale is stage.Scale.FULL else (100, (4, 8))
+    seeds = stage.seeds(scale, 3, 5)
+    return stage.combinations(
+        preset=PRESETS, devices=[devices], domains=domains, rule=(True, False), seed=seeds
+    )
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

@@ -8,8 +8,7 @@ from functools import partial
 from comesh.core.devices.calls import NO_ANSWER
 from comesh.experiments import stage
 from comesh.experiments.measures.disturbances import disturbed
-from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.measures.running import running
+from comesh.experiments.measures.presets import PRESETS, Preset, running
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250

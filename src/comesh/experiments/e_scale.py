@@ -7,11 +7,9 @@ as the paper has it (epochs of 200 hops). Each point is measured in a process of
 
 import math
 
-import msgspec
-
 from comesh.experiments import stage
 from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.measures.scale import Wanted, measured_apart
+from comesh.experiments.measures.scale import measured_apart
 from comesh.sim.topology import SMART_SHARE
 
 SIZES = {stage.Scale.QUICK: (100, 250, 500), stage.Scale.FULL: (250, 500, 1000, 2500, 5000, 10_000)}
@@ -52,20 +50,7 @@ def cases(scale: stage.Scale) -> stage.Cases:
 
 def run(case: stage.Parameters) -> list[stage.Row]:
     routines = max(4, case["devices"] // DEVICES_PER_ROUTINE)
-    wanted = Wanted(
-        preset=case["preset"],
-        devices=case["devices"],
-        seed=case["seed"],
-        seconds=case["seconds"],
-        routines=routines,
-    )
-    measured = measured_apart(wanted)
-    per_second = {
-        "wall_per_simulated_s": measured.wall_s / wanted.seconds,
-        "cpu_per_simulated_s": measured.cpu_s / wanted.seconds,
-        "events_per_simulated_s": measured.events / wanted.seconds,
-    }
-    return [{"routines": routines, **msgspec.structs.asdict(measured), **per_second}]
+    return [{"routines": routines, **measured_apart({**case, "routines": routines})}]
 
 
 def about_s(case: stage.Parameters) -> float:

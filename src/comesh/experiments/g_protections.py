@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from comesh.experiments import stage
-from comesh.experiments.measures.presets import PRESETS, Preset
+from comesh.experiments.measures.presets import PRESETS, Preset, running
 from comesh.experiments.measures.protections import cost, shares, with_floors
-from comesh.experiments.measures.running import running
 from comesh.sim.topology import Shape, make_topology
 
 BASE = "paper"

@@ -24,21 +24,16 @@ SECONDS_PER_DEVICE = {Preset.PAPER: 0.03, Preset.DEFAULT: 0.006}
 
 def cases(scale: stage.Scale) -> stage.Cases:
     full = scale is stage.Scale.FULL
-    for preset in PRESETS:
-        for devices in SIZES if full else QUICK_SIZES:
-            for shape in SHAPES:
-                for strategy in Strategy:
-                    if strategy is Strategy.PRIORITY and devices not in PRIORITY_SIZES:
-                        continue
-                    for seed in range(1, 11 if full else 2):
-                        yield {
-                            "preset": str(preset),
-                            "devices": devices,
-                            "topology": str(shape),
-                            "strategy": str(strategy),
-                            "routines": ROUTINES if full else QUICK_ROUTINES,
-                            "seed": seed,
-                        }
+    for case in stage.combinations(
+        preset=PRESETS,
+        devices=SIZES if full else QUICK_SIZES,
+        topology=SHAPES,
+        strategy=map(str, Strategy),
+        routines=[ROUTINES if full else QUICK_ROUTINES],
+        seed=stage.seeds(scale, 1, 10),
+    ):
+        if case["strategy"] != str(Strategy.PRIORITY) or case["devices"] in PRIORITY_SIZES:
+            yield case
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

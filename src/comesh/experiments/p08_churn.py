@@ -2,6 +2,9 @@
 
 Each routine is fired twice, back to back; `measures/firings.py` says how, and what churn does. The same
 routines on the same devices without churn are what it is compared with. P9 looks at the same campaign.
+
+Sync delay: the last device of a run is free, committed by its group, until the first command of the next run
+of the same routine, which waited. Unlike in P15 the way of the release to that group is not in it.
 """
 
 from comesh.core.strategies import Strategy
@@ -15,11 +18,6 @@ QUICK_SIZES = (50, 250)
 CHURNS = (0.0, MAX_CHURN)
 MAX_INCREASE = 1.25
 MEASURES = {"client_hops": "client delay", "sync_hops": "sync delay"}
-SYNC_DELAY = (
-    "Sync delay: the last device of a run is free, committed by its group, until the first command of the "
-    "next run of the same routine, which waited. Unlike in P15 the way of the release to that group is not "
-    "in it."
-)
 ROUTINES, QUICK_ROUTINES = 10, 5
 SECONDS_AT_MOST = {Preset.PAPER: 150.0, Preset.DEFAULT: 20.0}
 """Of a case with the most devices; of others about by the square of theirs."""
@@ -27,17 +25,13 @@ SECONDS_AT_MOST = {Preset.PAPER: 150.0, Preset.DEFAULT: 20.0}
 
 def cases(scale: stage.Scale) -> stage.Cases:
     full = scale is stage.Scale.FULL
-    for preset in PRESETS:
-        for devices in SIZES if full else QUICK_SIZES:
-            for churn in CHURNS:
-                for seed in range(1, 11 if full else 3):
-                    yield {
-                        "preset": str(preset),
-                        "devices": devices,
-                        "churn": churn,
-                        "routines": ROUTINES if full else QUICK_ROUTINES,
-                        "seed": seed,
-                    }
+    return stage.combinations(
+        preset=PRESETS,
+        devices=SIZES if full else QUICK_SIZES,
+        churn=CHURNS,
+        routines=[ROUTINES if full else QUICK_ROUTINES],
+        seed=stage.seeds(scale, 2, 10),
+    )
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

@@ -1,6 +1,8 @@
 """P11: election, quorum and state transfer in groups of 3 to 11 members.
 
 The paper's defaults: 250 devices, 100 of them nodes. What is measured: measures/mesh_operations.py.
+Means are over all operations of all seeds, in hops. An election lasts from the winner's first question, the
+pre-vote, which the paper has not.
 """
 
 from comesh.experiments import stage
@@ -9,8 +11,7 @@ from comesh.experiments.measures.mesh_operations import (
     operations,
     table_operations,
 )
-from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.measures.running import running
+from comesh.experiments.measures.presets import PRESETS, Preset, running
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250

@@ -2,6 +2,8 @@
 
 The paper's defaults: grids of 250 devices, 100 of them nodes, f = 2. What is measured:
 measures/mesh_operations.py.
+Means are over all operations of all seeds, in hops. An election lasts from the winner's first question, the
+pre-vote, which the paper has not.
 """
 
 from itertools import product
@@ -10,8 +12,7 @@ from comesh.core.plan import Locality
 from comesh.deployment.settings import MemberPolicy
 from comesh.experiments import stage
 from comesh.experiments.measures.mesh_operations import OPERATIONS, operation_means, operations
-from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.measures.running import running
+from comesh.experiments.measures.presets import PRESETS, Preset, running
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
@@ -22,9 +23,6 @@ POLICIES = tuple(
     for chosen in product((False, True), repeat=3)
 )
 """What each has at random."""
-NAMED = tuple(policy for policy in POLICIES if len(policy) in (0, 1, 3))
-"""By the paper."""
-QUICK = {Preset.PAPER: NAMED, Preset.DEFAULT: (POLICIES[0], POLICIES[-1])}
 EPOCHS = {Preset.PAPER: 4.0, Preset.DEFAULT: 1.1}
 
 
@@ -34,12 +32,18 @@ def name_of(policy: frozenset[str]) -> str:
     return "all random" if policy == ALL else f"{' and '.join(sorted(policy))} random"
 
 
+QUICK = {
+    Preset.PAPER: [name_of(policy) for policy in POLICIES if len(policy) in (0, 1, 3)],
+    Preset.DEFAULT: [name_of(POLICIES[0]), name_of(POLICIES[-1])],
+}
+"""Of the paper's preset the policies that the paper names."""
+
+
 def cases(scale: stage.Scale) -> stage.Cases:
-    full = scale is stage.Scale.FULL
-    for preset in PRESETS:
-        for policy in POLICIES if full else QUICK[preset]:
-            for seed in range(1, 11 if full else 2):
-                yield {"preset": preset, "policy": name_of(policy), "devices": DEVICES, "seed": seed}
+    named, seeds = [name_of(policy) for policy in POLICIES], stage.seeds(scale, 1, 10)
+    for case in stage.combinations(preset=PRESETS, policy=named, devices=[DEVICES], seed=seeds):
+        if scale is stage.Scale.FULL or case["policy"] in QUICK[case["preset"]]:
+            yield case
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

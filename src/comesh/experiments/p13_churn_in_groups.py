@@ -2,6 +2,8 @@
 
 The paper's defaults: grids of 250 devices, 100 of them nodes, f = 2. What is measured:
 measures/mesh_operations.py; what churn is: measures/group_churn.py.
+Means are over all operations of all seeds, in hops. An election lasts from the winner's first question, the
+pre-vote, which the paper has not.
 """
 
 from comesh.experiments import stage
@@ -11,8 +13,7 @@ from comesh.experiments.measures.mesh_operations import (
     draw_operations,
     table_operations,
 )
-from comesh.experiments.measures.presets import PRESETS, Preset
-from comesh.experiments.measures.running import running
+from comesh.experiments.measures.presets import PRESETS, Preset, running
 from comesh.sim.topology import Shape, make_topology
 
 DEVICES = 250
@@ -29,18 +30,10 @@ FULL_EPOCHS = {Preset.PAPER: 20.0, Preset.DEFAULT: 6.0}
 
 
 def cases(scale: stage.Scale) -> stage.Cases:
-    full = scale is stage.Scale.FULL
-    epochs = FULL_EPOCHS if full else QUICK_EPOCHS
-    for preset in PRESETS:
-        for share in SHARES if full else QUICK_SHARES:
-            for seed in range(1, 11 if full else 3):
-                yield {
-                    "preset": preset,
-                    "devices": DEVICES,
-                    "churn": share,
-                    "epochs": epochs[preset],
-                    "seed": seed,
-                }
+    shares, epochs = (SHARES, FULL_EPOCHS) if scale is stage.Scale.FULL else (QUICK_SHARES, QUICK_EPOCHS)
+    seeds = stage.seeds(scale, 2, 10)
+    for case in stage.combinations(preset=PRESETS, devices=[DEVICES], churn=shares, seed=seeds):
+        yield {**case, "epochs": epochs[case["preset"]]}
 
 
 def run(case: stage.Parameters) -> list[stage.Row]:

@@ -13,7 +13,7 @@ import os
 import platform
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -94,8 +94,9 @@ def write(results: Sequence[Result], out: Path, made: Made) -> list[Section]:
     sections = [_section(result, out) for result in results]
     (out / "bars.csv").write_text(bars_of(results).csv())
     blocks = _blocks(sections, made)
-    (out / "report.md").write_text("\n\n".join(map(_markdown, blocks)) + "\n")
-    (out / "report.html").write_text(_page(blocks))
+    (out / "report.md").write_text("\n\n".join(blocks) + "\n")
+    figures = {one.result.experiment.id: one.png for one in sections}
+    (out / "report.html").write_text(_page(blocks, figures))
     return sections
 
 
@@ -165,25 +166,10 @@ def _values(values: Sequence[Value]) -> str:
     return listed if len(distinct) <= MAX_VALUES else f"{listed} and {len(distinct) - MAX_VALUES} more"
 
 
-# -- the page, as blocks -----------------------------------------------------------------------------------
+# -- Markdown, and the page that is made of it --------------------------------------------------------------
 
 
-class _Heading(msgspec.Struct, frozen=True):
-    level: int
-    text: str
-
-
-class _Figure(msgspec.Struct, frozen=True):
-    name: str
-    title: str
-    png: bytes
-
-
-_Block = str | Table | _Heading | _Figure
-"""A paragraph, a table, a heading or a figure."""
-
-
-def _blocks(sections: Sequence[Section], made: Made) -> list[_Block]:
+def _blocks(sections: Sequence[Section], made: Made) -> list[str]:
     index = Table(
         {
             "": f"[{one.heading}](#{_anchor(one.heading)})",
@@ -192,35 +178,39 @@ def _blocks(sections: Sequence[Section], made: Made) -> list[_Block]:
         }
         for one in sections
     )
-    title = _Heading(1, "The paper's evaluation, from our core")
-    return [title, made.line, *READING, index, *(block for one in sections for block in _told(one))]
+    title = "# The paper's evaluation, from our core"
+    return [title, made.line, *READING, _table(index), *(block for one in sections for block in _told(one))]
 
 
-def _told(section: Section) -> list[_Block]:
+def _told(section: Section) -> list[str]:
     result = section.result
     experiment = result.experiment
     is_ours = re.fullmatch(r"P\d+", experiment.id) is None
-    blocks: list[_Block] = [
-        _Heading(2, section.heading),
+    blocks = [
+        f"## {section.heading}",
         f"**{'The question' if is_ours else 'The paper'}.** {experiment.paper}",
+        *(f"**How.** {experiment.about}".strip().split("\n\n") if experiment.about else ()),
     ]
-    if experiment.about:
-        blocks.append(f"**How.** {experiment.about}")
     if section.png:
-        blocks.append(_Figure(experiment.id, experiment.title, section.png))
+        blocks.append(f"![{experiment.title}](figures/{experiment.id}.png)")
     for caption, table in result.tables.items():
-        blocks += [f"*{caption}*", table] if caption else [table]
+        blocks += [f"*{caption}*", _table(table)] if caption else [_table(table)]
     if result.bars:
-        blocks.append(Table(_bar(one) for one in result.bars))
+        blocks.append(_table(Table(_bar(one) for one in result.bars)))
     blocks += [f"failed: {one}" for one in section.failed]
     csv = f"tables/{experiment.campaign.name}.csv"
-    blocks.append(f"Parameters: {parameters_of(result)} All measurements: [{csv}]({csv}).")
-    return blocks
+    return [*blocks, f"Parameters: {parameters_of(result)} All measurements: [{csv}]({csv})."]
 
 
 def _bar(bar: Bar) -> dict[str, Value]:
     limit = f"{bar.sense} {number(bar.limit)}"
     return {"bar": bar.name, "value": bar.value, "limit": limit, "verdict": bar.verdict}
+
+
+def _table(table: Table) -> str:
+    lines = [table.columns, ["---"] * len(table.columns)]
+    lines += [[_cell(row.get(name)).replace("|", "\\|") for name in table.columns] for row in table]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(value: Value) -> str:
@@ -232,46 +222,31 @@ def _anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _markdown(block: _Block) -> str:
-    match block:
-        case _Heading():
-            return f"{'#' * block.level} {block.text}"
-        case _Figure():
-            return f"![{block.title}](figures/{block.name}.png)"
-        case Table():
-            lines = [block.columns, ["---"] * len(block.columns)]
-            lines += [[_cell(row.get(name)) for name in block.columns] for row in block]
-            escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-            return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
-        case str():
-            return block
-
-
-def _page(blocks: Sequence[_Block]) -> str:
+def _page(blocks: Sequence[str], figures: Mapping[str, bytes]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<title>The paper's evaluation, from our "
-        f"core</title><style>{STYLE}</style></head><body>{''.join(map(_html, blocks))}</body></html>\n"
+        f"<title>{blocks[0][2:]}</title><style>{STYLE}</style></head>"
+        f"<body>{''.join(_html(one, figures) for one in blocks)}</body></html>\n"
     )
 
 
-def _html(block: _Block) -> str:
-    match block:
-        case _Heading():
-            return f'<h{block.level} id="{_anchor(block.text)}">{escape(block.text)}</h{block.level}>'
-        case _Figure():
-            data = b64encode(block.png).decode()
-            return f'<p><img alt="{escape(block.title)}" src="data:image/png;base64,{data}"></p>'
-        case Table():
-            head = "".join(f"<th>{_marked(name)}</th>" for name in block.columns)
-            rows = (
-                "".join(f"<td>{_marked(_cell(row.get(name)))}</td>" for name in block.columns)
-                for row in block
-            )
-            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-        case str():
-            return f"<p>{_marked(block)}</p>"
+def _html(block: str, figures: Mapping[str, bytes]) -> str:
+    if heading := re.match("(#+) (.*)", block):
+        level, text = len(heading[1]), heading[2]
+        return f'<h{level} id="{_anchor(text)}">{escape(text)}</h{level}>'
+    if figure := re.match(r"!\[(.*)\]\(figures/(.*)\.png\)", block):
+        data = b64encode(figures[figure[2]]).decode()
+        return f'<p><img alt="{escape(figure[1])}" src="data:image/png;base64,{data}"></p>'
+    if not block.startswith("| "):
+        return f"<p>{_marked(block)}</p>"
+    head, _, *rows = (re.split(r" (?<!\\)\| ", line[2:-2]) for line in block.splitlines())
+    lines = [("th", head), *(("td", row) for row in rows)]
+    return f"<table>{''.join(f'<tr>{_cells(tag, row)}</tr>' for tag, row in lines)}</table>"
+
+
+def _cells(tag: str, row: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{_marked(cell.replace(chr(92) + '|', '|'))}</{tag}>" for cell in row)
 
 
 def _marked(text: str) -> str:

@@ -37,13 +37,6 @@ QUICK_HUB_S, HUB_S = 15.0, 60.0
 QUICK_KILLS, KILLS = 2, 4
 LONG_ROUTINES = 10
 QUIET_S = 300.0
-AUTHORS_PROGRAM = (
-    "The bars are a tenth of what the authors published of their own program on one machine: 11 nodes as "
-    "processes on two cores, its loop of a second cut to a millisecond. This repository cannot repeat that. "
-    "Journals of real nodes are files in memory (tmpfs), where flushing costs next to nothing. Many real "
-    "trials run at once; in full some are quiet, two at a time on the grid with 10 routines, and these are "
-    "held to the bars."
-)
 SEEDS = range(1, 6)
 
 

@@ -15,7 +15,7 @@ from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.core.streams import stream
 from comesh.experiments.measures.mesh import Mesh, by_hand, switches
-from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.presets import Running
 from comesh.experiments.stage import Row, percentile
 from comesh.sim.engine import Priority
 from comesh.sim.topology import Topology
@@ -110,15 +110,7 @@ def contend(
     """For so many hops."""
     routines = draw_routines(topology, overlap, seed)
     program = by_hand(topology, made.selection, made.protocol, routines, strategy)
-    mesh = Mesh(
-        topology,
-        program,
-        switches(topology),
-        seed=seed,
-        radio=made.radio,
-        membership=made.membership,
-        keep_messages=False,
-    )
+    mesh = Mesh.of(topology, program, switches(topology), made, seed=seed, keep_messages=False)
     contenders = Contenders(mesh, made.radio.hop_ms, seed)
     mesh.run((FIRST_MS + hops * made.radio.hop_ms) / 1000)
     return contenders.row()

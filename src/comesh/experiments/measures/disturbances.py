@@ -23,7 +23,7 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.stamps import RunId
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import work_of
-from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.presets import Running
 from comesh.experiments.stage import Row
 from comesh.sim.fault_schedules import Schedule, inject
 from comesh.sim.faults import Loss, Partition
@@ -120,15 +120,7 @@ def disturbed(
     the end of the cut on; as long as that the mesh runs where nothing is cut."""
     seconds = CUT_AT_S + cut_s + after_s
     work = work_of(topology, setup, seed=seed, seconds=seconds, routines=routines, every_s=every_s)
-    mesh = Mesh(
-        topology,
-        work.program,
-        work.devices,
-        seed=seed,
-        radio=setup.radio,
-        membership=setup.membership,
-        keep_messages=False,
-    )
+    mesh = Mesh.of(topology, work.program, work.devices, setup, seed=seed, keep_messages=False)
     leaving = LeavingCommands(mesh.world)
     faults: list[Loss | Partition] = []
     if loss_per_hop:

@@ -41,7 +41,7 @@ from comesh.drivers.virtual.sources import SquareWave
 from comesh.experiments.measures.churn import Churn, drawn, spared
 from comesh.experiments.measures.delays import Watch
 from comesh.experiments.measures.mesh import Mesh
-from comesh.experiments.measures.running import Running, running
+from comesh.experiments.measures.presets import Running, running
 from comesh.experiments.measures.selections import Distances
 from comesh.experiments.stage import Row, Table
 from comesh.sim.engine import Priority

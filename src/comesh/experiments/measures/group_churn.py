@@ -26,7 +26,7 @@ from comesh.experiments.measures.mesh_operations import (
     rows_of,
     worked,
 )
-from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.presets import Running
 from comesh.experiments.measures.selections import Distances
 from comesh.experiments.stage import Row
 from comesh.sim.fault_schedules import Schedule, inject

@@ -21,8 +21,7 @@ from comesh.core.ids import DeviceId, NodeId
 from comesh.core.journal import Appended
 from comesh.core.records import DeviceRecord, Gone, RunRecord, Stage
 from comesh.core.stamps import RunId
-from comesh.experiments.measures.histories import Moment, Sample
-from comesh.experiments.measures.leading import Proposals
+from comesh.experiments.measures.histories import Moment, Proposals, Sample
 
 
 class LockDelays(NamedTuple):

@@ -23,7 +23,8 @@ from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.core.work_messages import GroupMessage, Work
 from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
-from comesh.experiments.measures.leading import Change, Commit, Proposals
+from comesh.experiments.measures.histories import Change, Commit, Proposals
+from comesh.experiments.measures.presets import Running
 from comesh.sim.radio import RadioSettings
 from comesh.sim.simulation import Simulation
 from comesh.sim.topology import Topology
@@ -105,6 +106,29 @@ class Mesh:
         self.world.writers.append(self._written)
         if keep_messages:
             self.world.senders.append(self._note)
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        program: Program,
+        devices: Mapping[DeviceId, DeviceSpec],
+        setup: Running,
+        *,
+        seed: int,
+        keep_messages: bool = True,
+    ) -> "Mesh":
+        """A mesh that runs with what a preset says."""
+        radio, membership = setup.radio, setup.membership
+        return cls(
+            topology,
+            program,
+            devices,
+            seed=seed,
+            radio=radio,
+            membership=membership,
+            keep_messages=keep_messages,
+        )
 
     @property
     def now_ms(self) -> float:

@@ -28,20 +28,14 @@ from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import HandoffRecord
 from comesh.core.stamps import NO_BALLOT, Ballot
 from comesh.core.strategies import Strategy
-from comesh.experiments.measures.leading import Change, handoffs
+from comesh.experiments.measures.histories import Change, handoffs
 from comesh.experiments.measures.mesh import FOR_EVER_MS, Mesh, by_hand, switches
-from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.presets import Running
 from comesh.experiments.stage import Row, Table, facets, means, percentile, ratio
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
 
 OPERATIONS = ("quorum", "election", "state transfer")
-MEASURED = (
-    "Means over all operations of all seeds, in hops. Quorums and state transfers are those of a mesh at "
-    "work; an election follows the crash of a leader and lasts from the winner's first question, the "
-    "pre-vote, which the paper has not. In simulations of meshes that run the paper's unit of time is 10 ms "
-    "(measures/running.py says why)."
-)
 WARM_S = 2.0
 """Groups come up, and find their devices."""
 ROUTINES = 20
@@ -156,15 +150,7 @@ def mesh_at_work(
 ) -> Mesh:
     """With the paper's routines; its messages are not kept."""
     work = work_of(topology, setup, seed=seed, seconds=seconds, among=among)
-    return Mesh(
-        topology,
-        work.program,
-        work.devices,
-        seed=seed,
-        radio=setup.radio,
-        membership=setup.membership,
-        keep_messages=False,
-    )
+    return Mesh.of(topology, work.program, work.devices, setup, seed=seed, keep_messages=False)
 
 
 def worked(mesh: Mesh, setup: Running, *, since_ms: float) -> Samples:
@@ -209,15 +195,7 @@ def failovers(topology: Topology, setup: Running, *, seed: int) -> Samples:
     """Elections: of each group in turn the leader crashes, and comes back once the group is served."""
     lasting = replace(setup.protocol, epoch_ms=FOR_EVER_MS)
     program = by_hand(topology, setup.selection, lasting, {}, Strategy.SEQUENTIAL)
-    mesh = Mesh(
-        topology,
-        program,
-        switches(topology),
-        seed=seed,
-        radio=setup.radio,
-        membership=setup.membership,
-        keep_messages=False,
-    )
+    mesh = Mesh.of(topology, program, switches(topology), setup, seed=seed, keep_messages=False)
     elections = Elections(mesh)
     mesh.run(WARM_S)
     noticed_ms: list[float] = []

@@ -20,7 +20,7 @@ from comesh.core.stamps import NO_BALLOT, RunId
 from comesh.core.work_messages import GroupMessage
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
-from comesh.experiments.measures.running import Running
+from comesh.experiments.measures.presets import Running
 from comesh.experiments.stage import Row, percentile
 from comesh.sim.topology import Topology
 from comesh.sim.workloads import Timing, Workload, paper_workload
@@ -130,15 +130,7 @@ def with_floors(topology: Topology) -> Topology:
 
 
 def _mesh(topology: Topology, setup: Running, work: Workload, *, seed: int) -> tuple[Mesh, Tally]:
-    mesh = Mesh(
-        topology,
-        work.program,
-        work.devices,
-        seed=seed,
-        radio=setup.radio,
-        membership=setup.membership,
-        keep_messages=False,
-    )
+    mesh = Mesh.of(topology, work.program, work.devices, setup, seed=seed, keep_messages=False)
     return mesh, Tally(mesh)
 
 

@@ -22,10 +22,9 @@ import msgspec
 from comesh.core.strategies import Strategy
 from comesh.experiments.measures.delays import Watch
 from comesh.experiments.measures.mesh import Mesh
-from comesh.experiments.measures.running import Running, running
-from comesh.experiments.stage import percentile
+from comesh.experiments.measures.presets import Running, running
+from comesh.experiments.stage import Parameters, Row, percentile
 from comesh.sim.topology import Shape, Topology, make_topology
-from comesh.sim.traffic import Totals
 from comesh.sim.workloads import Timing, Workload, paper_workload
 
 UP_S = 5.0
@@ -34,86 +33,54 @@ QUIET_S = 10.0
 """After the last firing, for it to come to its first command."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """One point. seconds: how long the mesh runs in simulated time."""
-
-    preset: str
-    devices: int
-    seed: int
-    seconds: float
-    routines: int
-
-
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    nodes: int
-    groups: int
-    made_s: float
-    """Wall time until the mesh was there."""
-    wall_s: float
-    cpu_s: float
-    """Of the run."""
-    memory_mb: float
-    events: int
-    messages_per_s: float
-    bytes_per_s: float
-    transmitted_bytes_per_s: float
-    """The last three: per node."""
-    false_suspicions: int
-    fired: int
-    """Firings that came to their first command."""
-    delay_hops: float
-    delay_hops_95: float
-    ideal_hops: float
-
-
-def measured_apart(wanted: Wanted) -> Measured:
+def measured_apart(case: Parameters) -> Row:
     """In a fresh process: what this one holds already does not count."""
-    asked = msgspec.json.encode(wanted).decode()
+    asked = msgspec.json.encode(case).decode()
     done = subprocess.run([sys.executable, "-m", __name__, asked], capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{asked}: {done.stderr.decode(errors='replace')[-2000:]}")
-    return msgspec.json.decode(done.stdout, type=Measured)
+    found: Row = msgspec.json.decode(done.stdout)
+    return found
 
 
-def measured(wanted: Wanted) -> Measured:
+def measured(case: Parameters) -> Row:
+    """`made_s` is wall time until the mesh is there; `wall_s` and `cpu_s` are of the run."""
+    seconds: float = case["seconds"]
     began_s = time.monotonic()
-    topology = make_topology(Shape.GRID, devices=wanted.devices, seed=wanted.seed)
-    setup = running(wanted.preset, seed=wanted.seed)
-    work = _workload(topology, setup, wanted)
-    mesh = Mesh(
-        topology,
-        work.program,
-        work.devices,
-        seed=wanted.seed,
-        radio=setup.radio,
-        membership=setup.membership,
-    )
+    topology = make_topology(Shape.GRID, devices=case["devices"], seed=case["seed"])
+    setup = running(case["preset"], seed=case["seed"])
+    work = _workload(topology, setup, case)
+    mesh = Mesh.of(topology, work.program, work.devices, setup, seed=case["seed"])
     watch = Watch(mesh)
     ready_s, ready_cpu_s = time.monotonic(), time.process_time()
     mesh.run(UP_S)
     before = mesh.world.traffic.total()
-    mesh.run(wanted.seconds - UP_S)
+    mesh.run(seconds - UP_S)
     after = mesh.world.traffic.total()
     done_s, done_cpu_s = time.monotonic(), time.process_time()
     delays, ideals = _delays(mesh, watch, setup.radio.hop_ms)
-    per = len(topology.nodes) * (wanted.seconds - UP_S)
-    return Measured(
-        nodes=len(topology.nodes),
-        groups=len(work.program.plan.clusters),
-        made_s=ready_s - began_s,
-        wall_s=done_s - ready_s,
-        cpu_s=done_cpu_s - ready_cpu_s,
-        memory_mb=_peak_memory_mb(),
-        events=mesh.world.engine.handled,
-        messages_per_s=(after.sent.messages - before.sent.messages) / per,
-        bytes_per_s=(after.sent.size_bytes - before.sent.size_bytes) / per,
-        transmitted_bytes_per_s=(_transmitted_bytes(after) - _transmitted_bytes(before)) / per,
-        false_suspicions=mesh.simulation.report().false_suspicions,
-        fired=len(delays),
-        delay_hops=median(delays),
-        delay_hops_95=percentile(delays, 95),
-        ideal_hops=median(ideals),
-    )
+    per = len(topology.nodes) * (seconds - UP_S)
+    wall_s, cpu_s, events = done_s - ready_s, done_cpu_s - ready_cpu_s, mesh.world.engine.handled
+    return {
+        "nodes": len(topology.nodes),
+        "groups": len(work.program.plan.clusters),
+        "made_s": ready_s - began_s,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "memory_mb": _peak_memory_mb(),
+        "events": events,
+        "messages_per_s": (after.sent.messages - before.sent.messages) / per,
+        "bytes_per_s": (after.sent.size_bytes - before.sent.size_bytes) / per,
+        "transmitted_bytes_per_s": (after.transmitted.size_bytes - before.transmitted.size_bytes) / per,
+        "false_suspicions": mesh.simulation.report().false_suspicions,
+        "fired": len(delays),
+        "delay_hops": median(delays),
+        "delay_hops_95": percentile(delays, 95),
+        "ideal_hops": median(ideals),
+        "wall_per_simulated_s": wall_s / seconds,
+        "cpu_per_simulated_s": cpu_s / seconds,
+        "events_per_simulated_s": events / seconds,
+    }
 
 
 def _peak_memory_mb() -> float:
@@ -125,22 +92,18 @@ def _peak_memory_mb() -> float:
     raise OSError("this kernel does not tell the peak of a process's memory")
 
 
-def _transmitted_bytes(totals: Totals) -> int:
-    return totals.transmitted.size_bytes
-
-
-def _workload(topology: Topology, setup: Running, wanted: Wanted) -> Workload:
+def _workload(topology: Topology, setup: Running, case: Parameters) -> Workload:
     """Each routine fires once, at any time between UP_S and QUIET_S before the end."""
     return paper_workload(
         topology,
         setup.selection,
         setup.protocol,
-        routines=wanted.routines,
-        seed=wanted.seed,
+        routines=case["routines"],
+        seed=case["seed"],
         strategies=(Strategy.SEQUENTIAL,),
         alone=False,
         timing=Timing(
-            first_ms=UP_S * 1000, window_ms=2 * (wanted.seconds - UP_S - QUIET_S) * 1000, firings=1
+            first_ms=UP_S * 1000, window_ms=2 * (case["seconds"] - UP_S - QUIET_S) * 1000, firings=1
         ),
     )
 
@@ -154,4 +117,4 @@ def _delays(mesh: Mesh, watch: Watch, hop_ms: float) -> tuple[list[float], list[
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(measured(msgspec.json.decode(sys.argv[1], type=Wanted))))
+    sys.stdout.buffer.write(msgspec.json.encode(measured(msgspec.json.decode(sys.argv[1]))))

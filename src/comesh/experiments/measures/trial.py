@@ -16,8 +16,7 @@ import msgspec
 
 from comesh.core.effects import RunTraced
 from comesh.experiments.measures.deployed_workload import CENTRAL, MESH
-from comesh.experiments.measures.group_operations import elections, quorums, transfers
-from comesh.experiments.measures.histories import Moment, Sample
+from comesh.experiments.measures.histories import Moment, Sample, elections, quorums, transfers
 from comesh.experiments.measures.lock_delays import lock_delays
 from comesh.experiments.stage import Row, percentile
 from comesh.lab.shapes import Shape
