@@ -80,7 +80,7 @@ def test_a_device_is_set_and_the_result_is_printed(mesh: Mesh) -> None:
     ("words", "says"),
     [
         (("lamp", "switch", "blue"), "lamp switch takes"),
-        (("lamp", "switch"), "lamp switch takes"),
+        (("lamp", "switch"), "lamp switch needs an argument"),
         (("lamp", "swich", "on"), "did you mean 'switch'"),
         (("lmap", "switch", "on"), "did you mean 'lamp'"),
     ],
