@@ -103,7 +103,7 @@ def test_a_command_by_hand_is_given_once(asked: Asked) -> None:
     ("wish", "status", "says"),
     [
         ({"command": "set", "argument": "blue"}, 400, "takes"),
-        ({"command": "set"}, 400, "takes"),
+        ({"command": "set"}, 400, "needs an argument"),
         ({"command": "sett", "argument": True}, 400, "did you mean 'set'"),
         ({}, 400, "openapi"),
         ({"command": "set", "argument": True, "by": "somebody else"}, 400, "openapi"),
