@@ -308,7 +308,7 @@ class Gone(_Record, frozen=True, tag=7):
 
 
 class Changed(_Record, frozen=True, tag=11):
-    """In a message, in the place of a record: what differs from the one that had its key (`patches.py`)."""
+    """Stands in a message for a record: what differs from the one that had its key (`group/ledger.py`)."""
 
     key: str
     patch: bytes

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from comesh.core.group.ledger import Ledger
-from comesh.core.group.patches import MAX_BYTES, said, whole
+from comesh.core.group.ledger import MAX_PATCHED_BYTES, Ledger, said, whole
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import Changed, DeviceRecord, DocumentRecord, Gone, Hold, Record, ReleaseMark
 from comesh.core.stamps import OPENING, RunId, Stamp
@@ -31,7 +30,7 @@ def test_a_change_says_little_and_comes_back_whole() -> None:
 
 def test_what_is_new_gone_or_long_is_said_whole() -> None:
     gone = Gone(LAMP.key)
-    long = DocumentRecord(2, "x" * MAX_BYTES)
+    long = DocumentRecord(2, "x" * MAX_PATCHED_BYTES)
     entry: tuple[Record, ...] = (LAMP, gone, long)
     assert said(entry, (None, LAMP, DocumentRecord(1, "x"))) == entry
     assert whole(entry, {}) == entry

@@ -23,7 +23,7 @@ class Cluster:
         self.serving = serving
         self.devices = serving.program.devices_of(serving.group)
         self._keys = {device: device_key(device) for device in self.devices}
-        """Of the records of the devices that it has at this deployment version."""
+        """Record keys of the devices that it has at this deployment version."""
         self._sure = serving.program.version == serving.config.version
         """A leader that lacks the document of its config does not know what was removed."""
         self.occupied: dict[DeviceId, None] = {}

@@ -103,7 +103,7 @@ def released(
 
 
 def _is_of(one: Hold | Waiter | Origin, run: RunId, attempt: int) -> bool:
-    """Of this run, and not of a later attempt of it."""
+    """Whether it is of this run, and not of a later attempt of it."""
     return one.run == run and one.attempt <= attempt
 
 

@@ -76,7 +76,7 @@ class Locks:
         self._vigils: dict[DeviceId, dict[RunId, _Vigil]] = {}
         self._wounded: dict[DeviceId, _Wounded] = {}
         self._grants: dict[tuple[RunId, int], tuple[GroupId | None, list[LockAnswer]]] = {}
-        """Of this step, to be told together."""
+        """Answers of this step, to be told together."""
         strategies = {routine.strategy for routine in self._serving.program.routines.values()}
         aged = any(strategy_of(strategy).uses(AtDevices.BY_AGE) for strategy in strategies)
         self._by_age = aged or self._serving.era > FIRST_ERA

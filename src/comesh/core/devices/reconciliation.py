@@ -34,7 +34,7 @@ class Reconciliation:
         self._calls = calls
         self._sensing = sensing
         self._missing: dict[DeviceId, dict[RoutineId, GroupId | None]] = {}
-        """Who has not answered about which device, and the group to ask."""
+        """Routines that have not answered about a device, and the group to ask."""
         self._claims: dict[DeviceId, list[Hold]] = {}
         self._times = 0
         self._clear_ms: dict[DeviceId, float] = {}

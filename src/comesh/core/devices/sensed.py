@@ -36,7 +36,7 @@ class Sensed:
         self.up = False
         """It was heard since serving began and has not been found down since."""
         self.version: Stamp | None = None
-        """Of what the watchers were told last."""
+        """The version that the watchers were told last."""
         self.calls: dict[int, float] = {}
         """Reads under way: number, and when it was asked."""
         self.answered = -1

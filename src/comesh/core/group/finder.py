@@ -62,7 +62,7 @@ leaders when they lead no more."""
 
 
 def announcement_keys(group: GroupId) -> tuple[str, str]:
-    """Of a listing that is pushed, and of one that rides along."""
+    """Returns the key of a listing that is pushed, and of one that rides along."""
     return "config/" + group, QUIET + "config/" + group
 
 
@@ -175,7 +175,7 @@ class Finder:
         return self._again(group, step) if known is not None and known[1] != node else []
 
     def corrected(self, group: GroupId, about: Fence, leader: NodeId | None, step: Step) -> list[Sent]:
-        """Who was asked does not lead: what to send again, to the one who may."""
+        """The node that was asked does not lead; returns what to send again, to the one that may."""
         known = self._leaders.get(group)
         if leader is None:
             # It knows nobody: another member is tried, each message a few times. Unless a leader wrote since.

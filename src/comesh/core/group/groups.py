@@ -37,7 +37,7 @@ from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.journal import ConfigDropped, ConfigKept, DocumentKept, Image, KeptConfig, Tombstone
 from comesh.core.membership import Medley
 from comesh.core.messages import Announcement
-from comesh.core.orders import Orders
+from comesh.core.orders.part import Orders
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.program import Program
 from comesh.core.routines import Routines
@@ -434,7 +434,7 @@ class Groups:
         self._follow_roster(step)
 
     def _leave_older(self, newest: Config, step: Step) -> None:
-        """Who knows of a newer config sits in no older one, and so tells who leads there that it is over."""
+        """A node that knows of a newer config sits in no older one, and so tells its leader so."""
         for replica in self.replicas.values():
             if replica.config.group == newest.group and replica.config.number < newest.number:
                 replica.retire(newest, step)  # and with it the next of them

@@ -51,7 +51,7 @@ def clock_epoch(group: GroupId, wall_ms: float, epoch_ms: float) -> int:
 
 
 class Leader(Protocol):
-    """Who hands off: the leadership of a config."""
+    """The leadership that hands off."""
 
     member: Member
     peers: Peers
@@ -74,7 +74,7 @@ class Handoff:
         """Since when commands under way are waited for."""
         self._ready: dict[NodeId, Ready] = {}
         self._left_out: dict[NodeId, int] = {}
-        """Who was not Ready in time, and the epoch in which that was."""
+        """Nodes that were not Ready in time, and the epoch in which that was."""
         self._served: Serving | None = None
         """What ended with the proposal of the entry: what it has to tell of commits that come with it."""
         self._successor: Config | None = None
@@ -191,8 +191,8 @@ class Handoff:
             self._propose(step)
 
     def _goes_without(self, step: Step) -> bool:
-        """Who died since it was invited, or never ran, gets no seat where somebody else can have it: another
-        config is prepared."""
+        """A node that died since it was invited, or never ran, gets no seat where another one can have it:
+        another config is prepared."""
         member = self._member
         missing = self._missing()
         if not missing:

@@ -43,7 +43,7 @@ from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
 from comesh.core.step import Step
 
 EARLY_MESSAGES: Final = 64
-"""Of configs that this node is about to be started in: kept until it is."""
+"""Maximum messages kept of configs that this node is about to be started in."""
 
 
 class Seats(Protocol):
@@ -118,7 +118,7 @@ class Joining:
     # -- messages ----------------------------------------------------------------------------------------
 
     def on_early(self, sender: NodeId, message: InConfig) -> None:
-        """Who was started sooner says that it is installed."""
+        """A member that was started sooner says that it is installed."""
         self._early.append((sender, message))
 
     def _reply(self, to: NodeId, message: InConfig, body: Body, step: Step) -> None:

@@ -39,7 +39,7 @@ BUSY_TOUCHES: Final = 1.5
 """The nearest members hear a busy leader so many times per lease at least, and suspect it soonest: not
 before two touches in a row are lost. Others, and all members of an idle leader, hear it once per lease."""
 TOGETHER: Final = 0.15
-"""Of a lease: touches that are due within it are sent at once, so that one timer serves several members."""
+"""Touches that are due within this part of a lease are sent at once: one timer serves several members."""
 MIN_TOUCH_MS: Final = 1.0
 """No touch in the instant of the one before."""
 SPREADS: Final = 10
@@ -79,7 +79,7 @@ class Leadership(Phase):
         self._expected = 0
         """The number that the nearest are to acknowledge in time."""
         self._late_ms = 0.0
-        """Who has not acknowledged that by then is late."""
+        """When a member that has not acknowledged that is late."""
         self._spread_by_ms = 0.0
         """Then the others hear what they wait for, committed or not."""
         self._resend_ms = 0.0

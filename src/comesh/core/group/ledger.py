@@ -4,27 +4,38 @@ The digest is the sum over all records of a hash of each, so that it follows cha
 changed, and only when somebody asks for it. Two members with one number and one digest hold one state.
 
 The ring keeps the last entries, so that who missed a few can be sent those instead of everything; and what
-each of them replaced, so that a message need only say what changed.
+each of them replaced, so that a message need only say what changed: most changes of a record leave most of it
+as it was. Such a patch is the new record, deflated with the old one as its dictionary, after a check sum of
+the new one. A member that accepts entries in order holds the same old record as the leader that sends the
+patch. Should it ever not, the sum says so, and it asks for the whole state.
 """
 
+import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import Final
 
 import msgspec
 
-from comesh.core.group.patches import said, whole
-from comesh.core.records import Entry, Gone, Record, SaidEntry
+from comesh.core.records import Changed, Entry, Gone, Record, SaidEntry
 
-RING_ENTRIES = 256
-MAX_BYTES = 262_144
-"""Who is behind by more is sent the whole state."""
-FEW_ENTRIES = 8
+RING_ENTRIES: Final = 256
+MAX_BYTES: Final = 262_144
+"""A member that is behind by more is sent the whole state."""
+FEW_ENTRIES: Final = 8
 """So many are sent without looking at their size: the size of a record is bounded."""
+MAX_PATCHED_BYTES: Final = 4096
+"""Maximum size of a record that is patched, which is what deflate can look back to; others are said whole."""
+SUM_BYTES: Final = 4
+_WINDOW_BITS: Final = -12
+_LEVEL: Final = 9
+_MEMORY: Final = 5
 
 DIGEST_MASK = (1 << 63) - 1
 
 _encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 def record_hash(record: Record) -> int:
@@ -121,3 +132,51 @@ class Ledger:
 
     def snapshot(self) -> tuple[Record, ...]:
         return tuple(self.records.values())
+
+
+# -- patches -----------------------------------------------------------------------------------------------
+
+
+def said(entry: Entry, before: tuple[Record | None, ...]) -> SaidEntry:
+    """An entry as it is sent; before: the records that its own take the place of, None for new ones."""
+    return tuple([_patched(old, new) for old, new in zip(before, entry, strict=True)])
+
+
+def _patched(old: Record | None, new: Record) -> Record | Changed:
+    if old is None or isinstance(new, Gone):
+        return new
+    base, data = _encode(old), _encode(new)
+    if len(base) > MAX_PATCHED_BYTES or len(data) > MAX_PATCHED_BYTES:
+        return new
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY, zlib.Z_FIXED, base)
+    changed = Changed(new.key, _sum(data) + deflate.compress(data) + deflate.flush())
+    return changed if len(changed.key) + len(changed.patch) < len(data) else new
+
+
+def whole(entry: SaidEntry, records: Mapping[str, Record]) -> Entry | None:
+    """The entry that was said, for who holds these records; None: it does not follow from them."""
+    found: list[Record] = []
+    for one in entry:
+        record = _mended(records.get(one.key), one) if isinstance(one, Changed) else one
+        if record is None:
+            return None
+        found.append(record)
+    return tuple(found)
+
+
+def _mended(old: Record | None, changed: Changed) -> Record | None:
+    if old is None:
+        return None
+    inflate = zlib.decompressobj(_WINDOW_BITS, _encode(old))
+    try:
+        data = inflate.decompress(changed.patch[SUM_BYTES:], MAX_PATCHED_BYTES)
+        if not inflate.eof or _sum(data) != changed.patch[:SUM_BYTES]:
+            return None
+        record = _decoder.decode(data)
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return record if record.key == changed.key else None
+
+
+def _sum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(SUM_BYTES, "big")

@@ -103,8 +103,8 @@ class Peers:
         return step.now_ms - peer.heard_ms > SILENT_LEASES * self._member.lease_ms
 
     def choose_nearest(self, step: Step, number: int = 0) -> None:
-        """Of those that answer and have everything up to that number; those that do not, or are believed
-        dead, come last."""
+        """Choose the f nearest. Members that do not answer, lack something up to that number, or are believed
+        dead come last."""
         self.far_ms = self._member.far_round_trip_ms
         is_dead = self._member.host.is_dead
         order = [

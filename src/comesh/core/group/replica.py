@@ -54,7 +54,7 @@ DOUBT: Final = Ask(NO_BALLOT)
 """Asks a leader whether it still leads; the member itself wants nothing."""
 DOUBT_ROUND_TRIPS: Final = 2.0
 MIN_DOUBT: Final = 0.25
-"""Of a lease: an answer may take as long, however near the leader is. One that stands still is not suspected
+"""Part of a lease that an answer may take, however near the leader is. One that stands still is not suspected
 sooner for it than a busy one is."""
 
 

@@ -47,7 +47,7 @@ REQUESTS: Final = Timer("group", "requests")
 DOCUMENTS: Final = Timer("group", "documents")
 REACHED: Final = Timer("group", "reached")
 REACHED_JITTER: Final = 0.1
-"""Of request_resend_ms: many nodes learn at once that a group is reached again, and do not write in step."""
+"""Part of request_resend_ms: many nodes learn at once that a group is reached, and do not write in step."""
 HEARD_RESENDS: Final = 2.0
 """A word of a group ends a silence of so many request_resend_ms: what takes its time is answered when it is
 first asked again."""
@@ -135,7 +135,7 @@ class Router:
         return found
 
     def deliver_early(self, sender: NodeId, message: GroupMessage, step: Step) -> None:
-        """Whom it is not for any more is not told: who sent it may not know yet that it could be sent."""
+        """Drops what is not for this node any more: its sender may not know yet that it could be sent."""
         if message.to is None or self._groups.serving(message.to) is not None:
             self._on_message(sender, message, step)
 
@@ -199,7 +199,7 @@ class Router:
         groups.hand_over(serving, message, sender, step)
 
     def _heir(self, group: GroupId) -> NodeId | None:
-        """Who is to lead a group that this node hands off, and likely does when a message comes there."""
+        """The node that is to lead a group which this one hands off; likely it does when a message comes."""
         groups = self._groups
         for replica in groups.replicas.values():
             record = replica.ledger.records.get("handoff")
@@ -241,7 +241,7 @@ class Router:
                 self._tell_leaders(serving, step)
 
     def _tell_leaders(self, serving: Serving, step: Step) -> None:
-        """Who may have written to a leader that died need not wait until gossip says who was elected."""
+        """Nodes that may have written to a dead leader need not wait for gossip to say who was elected."""
         groups = self._groups
         correspondents = groups.versions.newest.correspondents.get(serving.group, ())
         leaders = {self.finder.leader(group)[1] for group in correspondents} - {groups.own, None}

@@ -157,7 +157,7 @@ class Serving:
         self._fresh: list[Then | Effect] = []
         """What waits for the entry of this step."""
         self._outbox: list[OutboundMessage] = []
-        """Of this step."""
+        """The messages that wait for the entry of this step."""
         self._timers: dict[Timer, None] = {}
 
     # -- the state ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ ANNOUNCEMENT = "deployment"
 KEPT_VERSIONS = 8
 """Groups adopt versions at different moments, but none lags so far."""
 KEPT_TEXTS = 256
-"""Who was away for more versions than this cannot catch up: its journal has to be created anew."""
+"""A node that was away for more versions than this cannot catch up: its journal has to be created anew."""
 
 
 class Versions:

@@ -11,14 +11,16 @@ Rules:
   by each new leader of a paused group, for an announcement does not outlive an outage of all nodes.
 """
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
+from comesh.core.devices.part import Devices
 from comesh.core.events import DeviceAnswered, DeviceReported
 from comesh.core.group.serving import Serving
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.orders.audit import MAX_WHAT, remember, remembered
 from comesh.core.orders.standing import ALL, longest_command_ms, maintained, standing
 from comesh.core.records import Kind, Standing, standing_key
+from comesh.core.routines.part import Routines
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.work_messages import (
@@ -35,10 +37,6 @@ from comesh.core.work_messages import (
     SetDevice,
 )
 
-if TYPE_CHECKING:
-    from comesh.core.devices.part import Devices
-    from comesh.core.routines.part import Routines
-
 MAX_NAMED: Final = 100
 """Characters of a run that somebody named."""
 USED: Final = "the request id was used for another order; take another one. It was"
@@ -52,7 +50,7 @@ class Orders:
     busy: Final = False
     in_flight: Final = False
 
-    def __init__(self, serving: Serving, devices: "Devices | None", routines: "Routines | None") -> None:
+    def __init__(self, serving: Serving, devices: Devices | None, routines: Routines | None) -> None:
         self._serving = serving
         self._devices = devices
         self._routines = routines

@@ -48,7 +48,7 @@ class Answers:
         self._overtaken: dict[RoutineId, tuple[RunId, int]] = {}
         self._early: dict[RoutineId, tuple[RunId, int, dict[int, StepResult]]] = {}
         self._queued: dict[RoutineId, tuple[RunId, int, frozenset[DeviceId]]] = {}
-        """Of which devices it was told that the run waits for them, in this attempt."""
+        """The devices that the run was told to wait for, in this attempt."""
 
     # -- locks -------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class Answers:
             self._runs.advance(run, step)
 
     def _early_results(self, run: RunRecord) -> dict[int, StepResult]:
-        """Of steps that go together with one that has no result yet. They are not committed: their devices
+        """Results of steps that go together with one that has none yet. They are not committed: their devices
         keep them for as long as the run holds the locks, and tell them to the next leader."""
         owner, attempt, early = self._early.get(run.run.routine, (run.run, run.attempt, {}))
         if (owner, attempt) != (run.run, run.attempt):

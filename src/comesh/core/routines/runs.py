@@ -62,7 +62,7 @@ class Runs:
         self.serving = serving
         self._pending_requests = pending_requests
         self.confirmations: dict[RoutineId, Confirmation] = {}
-        """Of live runs whose devices this leader has to fence before it goes on."""
+        """Fences that this leader has to confirm with the devices of live runs before it goes on."""
         self._resting: dict[RoutineId, RunId] = {}
         """Runs between two attempts. Not committed: a new leader asks at once."""
         self._passed_on: dict[RoutineId, tuple[RunId, int, frozenset[GroupId]]] = {}
