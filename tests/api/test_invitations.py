@@ -78,7 +78,7 @@ def test_a_wrong_proof_learns_nothing_and_ten_remove_it(tmp_path: Path) -> None:
             assert await take(node, token) == nowhere
             assert nowhere[0] == 403
             assert node.assembly.host.counters["invitations refused"] == MAX_WRONG + 2
-            assert "removed after 10 wrong proofs" in node.said()
+            await until(lambda: "removed after 10 wrong proofs" in node.said())
 
     asyncio.run(story())
 
