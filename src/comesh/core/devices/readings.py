@@ -31,8 +31,8 @@ class Readings:
         self._serving = cluster.serving
         self._unseen: dict[GroupId, _Unseen] = {}
         self._asked: dict[tuple[DeviceId, GroupId], Fence] = {}
-        """Routine leaders that asked and confirmed nothing since: what their group is told from then on answers
-        that, also where there was nothing to tell yet when it asked."""
+        """Leaders of routines that asked and have confirmed nothing since. The next reading that their group gets
+        answers them, also if there was no reading yet when they asked."""
 
     def change(self, sensed: Sensed, step: Step) -> None:
         """Its readings or status are others now."""
