@@ -21,6 +21,7 @@ from comesh.core.plan import DEPLOYMENT, SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.records import HandoffRecord
 from comesh.core.strategies import Strategy
+from comesh.core.traces import Finished
 from comesh.experiments.measures.histories import Change, Commit
 from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.mesh_operations import crash_leader, transfers
@@ -254,7 +255,7 @@ def run_cost(devices: tuple[DeviceId, ...], strategy: Strategy, seed: int) -> Ru
     one.sent.clear()
     one.fire(next(iter(program.routines)))
     one.run(20.0)
-    ended = [traced for traced in one.traces if traced.what == "finished"]
+    ended = [traced for traced in one.traces if isinstance(traced.trace, Finished)]
     assert len(ended) == 1, f"{len(ended)} runs finished"
     return RunCost(len(one.commits), sum(sent.work is not None for sent in one.sent))
 

@@ -12,6 +12,7 @@ from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
+from comesh.core.traces import AttemptBegan, Executing
 from comesh.experiments.measures.delays import Delay, client_delays
 from comesh.experiments.measures.mesh import EXACT, FOR_EVER_MS, HOP_MS, Mesh
 from comesh.sim.radio import RadioSettings
@@ -79,9 +80,9 @@ def waits(mesh: Mesh) -> list[Wait]:
     began: dict[RunId, float] = {}
     found: list[Wait] = []
     for traced in mesh.traces:
-        if traced.what == "attempt":
+        if isinstance(traced.trace, AttemptBegan):
             began.setdefault(traced.run, traced.at_ms)
-        elif traced.what == "executing" and traced.run in began:
+        elif isinstance(traced.trace, Executing) and traced.run in began:
             began_ms = began.pop(traced.run)
             found.append(Wait(traced.run.routine, began_ms, traced.at_ms - began_ms))
     return found

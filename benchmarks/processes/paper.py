@@ -20,6 +20,15 @@ from pathlib import Path
 from comesh.core.effects import Committed, RunTraced
 from comesh.core.ids import DeviceId, RoutineId
 from comesh.core.records import DeviceRecord
+from comesh.core.traces import (
+    AttemptBegan,
+    Executing,
+    LeaderTookOver,
+    LockGranted,
+    LockQueued,
+    LockRefused,
+    Wounded,
+)
 from comesh.experiments.measures.deployed_workload import PaperWorkload, make_workload
 from comesh.experiments.measures.histories import Moment, elections, quorums, recorded, transfers
 from comesh.lab.shapes import Shape
@@ -115,14 +124,14 @@ def _locks(moments: Iterable[Moment], found: Delays) -> None:
                 if isinstance(record, DeviceRecord) and record.hold is not None:
                     granted[record.hold.run] = max(at_ms, granted.get(record.hold.run, 0.0))
         elif isinstance(told, RunTraced):
-            match told.what:
-                case "attempt":
+            match told.trace:
+                case AttemptBegan():
                     began.setdefault(told.run, at_ms)
-                case "granted":
+                case LockGranted():
                     devices[told.run] += 1
-                case "queued" | "refused" | "wounded" | "leader":
+                case LockQueued() | LockRefused() | Wounded() | LeaderTookOver():
                     waited.add(told.run)
-                case "executing" if told.run in began:
+                case Executing() if told.run in began:
                     if told.run not in waited:
                         found[f"lock acquisition, {devices[told.run]}"].append(at_ms - began[told.run])
                     elif told.run in granted:

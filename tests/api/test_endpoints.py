@@ -133,8 +133,8 @@ def test_a_routine_is_fired_once_per_request_and_its_run_is_told(asked: Asked) -
 
     wait_for(ended, "the run has ended")
     answer = client.get(f"/api/v1/runs/{quote(run, safe='')}").json()
-    assert (answer["routine"], answer["trace"][0]["what"]) == ("light", "fired")
-    assert answer["trace"][-1]["what"] == "finished"
+    assert (answer["routine"], answer["trace"][0]["trace"]["what"]) == ("light", "fired")
+    assert answer["trace"][-1]["trace"]["what"] == "finished"
     runs = client.get("/api/v1/runs", params={"limit": 500}).json()
     assert run in [one["run"] for one in runs["runs"]]
     assert len(client.get("/api/v1/runs", params={"limit": 1}).json()["runs"]) == 1

@@ -75,9 +75,9 @@ def test_a_device_in_maintenance_is_left_alone_but_for_people(asked: Asked) -> N
     assert asked.client("n3").get("/api/v1/devices/d2").json()["state"]["maintained_by"] == "does (token)"
     run = client.post("/api/v1/routines/dark/fire", json={}).json()["run"]
     wait_for(lambda: ended(client, run), "the run ended")
-    trace = client.get(f"/api/v1/runs/{run.replace('#', '%23')}").json()["trace"]
-    assert trace[-1]["what"] == "failed"
-    assert "in maintenance by does" in trace[-1]["detail"]
+    last = client.get(f"/api/v1/runs/{run.replace('#', '%23')}").json()["trace"][-1]["trace"]
+    assert last["what"] == "failed"
+    assert "in maintenance by does" in last["reason"]
     by_hand = order(client, "devices/d2/command", command="set", argument=True)
     wait_for(lambda: ended(client, by_hand["run"]), "the command by hand ended")
     order(client, "devices/d2/maintain", on=False)

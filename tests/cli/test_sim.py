@@ -277,15 +277,15 @@ def test_a_document_runs_its_routines(house: list[str]) -> None:
     assert "what groups did: 2" in text
     assert "runs: 1 fired, 1 finished, 0 failed" in text
     assert "run light#" in text
-    assert "fired event 1 of button: press=True" in text
-    assert "command step 0: lamp set True" in text
-    assert "outcome step 0: lamp done" in text
+    assert "fired: button had an event (press true)" in text
+    assert "step 1: tells lamp set true" in text
+    assert "step 1: lamp did it (" in text
     assert "every promise of the protocol held" in text
     protocol = json.loads(run(*house, "--follow", "light", "--json"))["protocol"]
     assert protocol["runs"]["finished"] == 1
     (trace,) = protocol["traces"]
     assert trace["outcome"] == "finished"
-    assert [line["what"] for line in trace["lines"]][:2] == ["fired", "attempt"]
+    assert [line["trace"]["what"] for line in trace["lines"]][:2] == ["fired", "attempt_began"]
     assert {group["group"] for group in protocol["groups"]} == {"c1", "deployment"}
     assert json.loads(run(*house, "--json"))["protocol"]["traces"] == []
 

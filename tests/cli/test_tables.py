@@ -9,16 +9,19 @@ from rich.text import Text
 from comesh.cli.runs import chosen
 from comesh.cli.tables import table
 from comesh.core.ids import NodeId
+from comesh.core.traces import ByHand, Dropped, Executing, Failed, Finished, Fired, Ignored, Trace
 from comesh.queries.answers import TraceLine
 
 
-def line(run: str, what: str) -> TraceLine:
-    return TraceLine(0.0, NodeId("n1"), run, what, "")
+def line(run: str, trace: Trace) -> TraceLine:
+    return TraceLine(0.0, NodeId("n1"), run, trace)
 
 
 def test_runs_that_ended_or_never_began_are_not_live() -> None:
-    ended = [line(f"a#{what}", what) for what in ("finished", "failed", "dropped", "ignored")]
-    live = [line("a#1", "fired"), line("b#2", "executing")]
+    by_hand = ByHand("ann")
+    ends = (Finished(), Failed("no answer"), Dropped("paused"), Ignored(by_hand))
+    ended = [line(f"a#{number}", trace) for number, trace in enumerate(ends)]
+    live = [line("a#1", Fired(by_hand)), line("b#2", Executing(1, 1))]
     assert chosen([*ended, *live], None, live=True, failed=False) == live
     assert chosen([*ended, *live], "b", live=True, failed=False) == live[1:]
     assert chosen([*ended, *live], None, live=False, failed=True) == [ended[1]]

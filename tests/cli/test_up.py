@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,9 +85,12 @@ def test_a_routine_is_fired_traced_and_watched(run: Path, tmp_path: Path) -> Non
         assert {"node", "kind", "about", "what"} <= json.loads(watching.said().splitlines()[0]).keys()
         assert watching.end(signal.SIGINT) == 130
     lines = json.loads(comesh("trace", "there", "--data", run, "--json").stdout)
-    assert lines[0]["what"] == "fired"
+    assert lines[0]["trace"]["what"] == "fired"
     assert {line["run"] for line in lines} == {name}
     assert name in comesh("trace", "--data", run).stdout
+    told, verbose = (comesh("trace", name, "--data", run, *more).stdout for more in ((), ("--verbose",)))
+    assert re.search(r" took the lock of \w+ \([\d.]+ m?s\)\n", told), told
+    assert ", stamp 1:0." in verbose and "stamp" not in told
 
 
 @pytest.mark.parametrize(

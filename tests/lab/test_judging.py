@@ -13,6 +13,7 @@ from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.journal import Appended
 from comesh.core.program import Program
 from comesh.core.records import Gone, RoutineRecord
+from comesh.core.traces import Ending
 from comesh.lab.judging import JudgeError, Quiet, Verdict, judge, judge_recordings
 from comesh.lab.merging import recordings
 from comesh.runtime.recording import (
@@ -27,7 +28,6 @@ from comesh.runtime.recording import (
     told,
 )
 from comesh.sim.checks import Promise
-from comesh.sim.checks.runs import ENDS
 from comesh.sim.fault_model import Fault
 from comesh.sim.faults import Crash, Kill, Pause, Restart
 from comesh.sim.swarm import Swarm
@@ -198,7 +198,7 @@ def test_a_run_without_an_end_is_found(changed: Sound) -> None:
 
 def _tells_an_end(line: Line) -> bool:
     observation = observation_of(line.what) if isinstance(line.what, Told) else None
-    return isinstance(observation, RunTraced) and observation.what in ENDS
+    return isinstance(observation, RunTraced) and isinstance(observation.trace, Ending)
 
 
 def test_a_commit_that_no_quorum_wrote_is_found(changed: Sound) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from comesh.core.effects import RunTraced
+from comesh.core.traces import Failed, Finished
 from comesh.lab.judging import Quiet
 from comesh.lab.mesh import Mesh, MeshError, now_us
 from comesh.lab.namespaces import Namespaces, what_is_missing
@@ -74,8 +76,8 @@ def ended(mesh: Mesh) -> Callable[[], int]:
             for line in read(path) if path.exists() else ():
                 if isinstance(line.what, Told) and line.what.kind == "RunTraced":
                     told = observation_of(line.what)
-                    if getattr(told, "what", "") in ("finished", "failed"):
-                        runs.add(str(getattr(told, "run", "")))
+                    if isinstance(told, RunTraced) and isinstance(told.trace, Finished | Failed):
+                        runs.add(str(told.run))
         return len(runs)
 
     return count

@@ -10,6 +10,7 @@ from comesh.core.journal import Appended
 from comesh.core.records import DeviceRecord, Gone, Hold, Record, RunRecord, Stage, run_key
 from comesh.core.stamps import Ballot, RunId, Stamp
 from comesh.core.strategies import Strategy
+from comesh.core.traces import ByHand, Executing, LockAsked, LockPassedOn, Trace
 from comesh.experiments.measures.histories import Moment, Sample
 from comesh.experiments.measures.lock_delays import lock_delays
 from comesh.experiments.p15_locks import (
@@ -38,12 +39,12 @@ def committed(at_ms: float, *records: Record, number: int = 1) -> Moment:
     return Moment(at_ms, "n1", Committed(CONFIG.group, CONFIG, BALLOT, number, records, 0))
 
 
-def told(at_ms: float, run: RunId, what: str, detail: str = "") -> Moment:
-    return Moment(at_ms, "n1", RunTraced(run, what, detail))
+def told(at_ms: float, run: RunId, trace: Trace) -> Moment:
+    return Moment(at_ms, "n1", RunTraced(run, trace))
 
 
 def run_in(run: RunId, stage: Stage) -> RunRecord:
-    return RunRecord(run, stage, 1, 0.0, "", Strategy.SEQUENTIAL, (), {})
+    return RunRecord(run, stage, 1, 0.0, ByHand("ann"), Strategy.SEQUENTIAL, (), {})
 
 
 def held(device: str, run: RunId) -> DeviceRecord:
@@ -52,11 +53,11 @@ def held(device: str, run: RunId) -> DeviceRecord:
 
 HISTORY = [
     wrote(0.0, run_in(FIRST, Stage.ACQUIRING_LOCKS)),
-    told(1.0, FIRST, "lock asked", "d1 of c1, attempt 1"),
+    told(1.0, FIRST, LockAsked((DeviceId("d1"),), GroupId("c1"), 1)),
     committed(5.0, held("d1", FIRST)),
-    told(7.0, FIRST, "executing"),
+    told(7.0, FIRST, Executing(1, 1)),
     wrote(10.0, run_in(SECOND, Stage.ACQUIRING_LOCKS)),
-    told(11.0, SECOND, "lock asked", "d1 of c1, attempt 1"),
+    told(11.0, SECOND, LockAsked((DeviceId("d1"),), GroupId("c1"), 1)),
 ]
 """r1 has d1; r2 wants d1 and then d2, of its own group."""
 
@@ -68,7 +69,7 @@ def test_p15_a_device_is_free_when_its_holder_begins_to_give_it_back() -> None:
             wrote(1000.0, run_in(FIRST, Stage.RELEASING_LOCKS)),
             committed(1004.0, held("d1", SECOND)),
             committed(1007.0, held("d2", SECOND)),
-            told(1009.0, SECOND, "executing"),
+            told(1009.0, SECOND, Executing(1, 1)),
         ]
     )
     assert found.acquisitions == [Sample(5.0, 4.0), Sample(1004.0, 4.0), Sample(1007.0, 3.0)]
@@ -82,7 +83,7 @@ def test_p15_who_a_request_is_passed_on_to_was_asked_when_the_one_before_granted
     found = lock_delays(
         [
             *HISTORY[:3],
-            told(8.0, FIRST, "lock passed on", "d2, d3 of c2, attempt 1"),
+            told(8.0, FIRST, LockPassedOn((DeviceId("d2"), DeviceId("d3")), GroupId("c2"), 1)),
             committed(9.0, held("d2", FIRST), held("d3", FIRST)),
             committed(15.0, held("d4", FIRST)),
         ]
@@ -107,7 +108,7 @@ def test_p15_a_run_that_is_seen_to_execute_before_its_last_grant_counts_with_tha
             *HISTORY,
             wrote(1000.0, run_in(FIRST, Stage.RELEASING_LOCKS)),
             committed(1003.0, held("d2", SECOND)),
-            told(1004.0, SECOND, "executing"),
+            told(1004.0, SECOND, Executing(1, 1)),
             committed(1004.5, held("d1", SECOND)),
         ]
     )

@@ -20,6 +20,7 @@ LIGHT = {
     "comesh",
     "comesh.core",
     "comesh.core.ids",
+    "comesh.core.traces",
     "comesh.core.values",
     "comesh.deployment",
     "comesh.deployment.change",

@@ -1,6 +1,7 @@
 """Entries of a group in words: what each record changes, compared with the state before it."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 
 from comesh.core.group.config import UNBOUND_STORE, Config
 from comesh.core.records import (
@@ -18,6 +19,7 @@ from comesh.core.records import (
     Waiter,
 )
 from comesh.core.stamps import Era, RunId
+from comesh.queries.trace_text import cause_text
 
 
 class RunNames:
@@ -94,7 +96,7 @@ def _run(old: RunRecord | None, new: RunRecord, runs: RunNames) -> Iterator[str]
 
 def _run_changes(old: RunRecord | None, new: RunRecord) -> Iterator[str]:
     if old is None:
-        yield f"fires ({new.why})"
+        yield f"fires ({cause_text(new.cause, UTC)})"
     if old is None or old.stage is not new.stage:
         yield f"{new.stage.name}{f' ({new.reason})' if new.reason else ''}"
     if old is not None and new.attempt != old.attempt:
@@ -122,7 +124,7 @@ def _routine(old: RoutineRecord | None, new: RoutineRecord, runs: RunNames) -> I
         yield f"{new.routine}'s clause is {str(new.truth).lower()}"
     for firing in new.waiting:
         if old is None or firing not in old.waiting:
-            yield f"{runs(firing.run)} fires ({firing.why}) and waits"
+            yield f"{runs(firing.run)} fires ({cause_text(firing.cause, UTC)}) and waits"
 
 
 def _device(old: DeviceRecord | None, new: DeviceRecord, runs: RunNames) -> Iterator[str]:

@@ -40,6 +40,7 @@ from comesh.core.ids import NodeId
 from comesh.core.journal import Appended, ConfigKept, JournalRecord, Promised, StateTaken, Tombstone, put_all
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import Entry, HandoffRecord, Record
+from comesh.core.traces import Dropped, Failed, Finished
 from comesh.core.work_messages import (
     EventsSeen,
     Fire,
@@ -50,6 +51,7 @@ from comesh.core.work_messages import (
     Watch,
 )
 from comesh.drivers.virtual.devices import Acted
+from comesh.queries.trace_text import text_of
 
 _HIDDEN_BODIES: Final = (Acked, Probe, Probed)
 _HIDDEN_WORK: Final = (Reading, Seen, Watch, EventsSeen)
@@ -275,9 +277,8 @@ class Telling:
                 self.line(f"{machine} finds {observation.device} {observation.status} ({observation.why})")
             case Answered(run=None):
                 self.line(f"{machine} tells the person: {observation.request}: {observation.why_not}")
-            case RunTraced(what="finished" | "failed" | "dropped"):
-                detail = f": {observation.detail}" if observation.detail else ""
-                self.ended.append(f"{self.runs(observation.run)} {observation.what}{detail}")
+            case RunTraced(trace=Finished() | Failed() | Dropped() as trace):
+                self.ended.append(f"{self.runs(observation.run)} {text_of(trace)}")
             case _:
                 pass
 

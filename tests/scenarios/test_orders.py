@@ -3,7 +3,7 @@
 Whole meshes in the simulator, with all checkers on: `orders are kept` is one of them.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from staging import HALL, HOP_MS, KITCHEN, NODES, commands, lights
@@ -17,9 +17,11 @@ from comesh.core.messages import Announcement
 from comesh.core.node import Node
 from comesh.core.orders.audit import SLOTS
 from comesh.core.orders.part import PAUSED
+from comesh.core.orders.standing import by_hand
 from comesh.core.records import AuditRecord, DeviceRecord, Kind, Record, RunRecord, Stage, Standing
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
+from comesh.core.traces import CommandSent, Dropped, Failed, Finished, Fired, Ignored, LockQueued, Trace
 from comesh.core.work_messages import (
     BreakLock,
     Command,
@@ -37,6 +39,8 @@ EVENING = RoutineId("evening")
 EVERYTHING = "all routines of kitchen are paused: resume all (comesh resume --all)"
 LAMP, KETTLE, DOOR = DeviceId("lamp"), DeviceId("kettle"), DeviceId("door")
 
+T = TypeVar("T")
+
 
 class Orders:
     """A stage that is ordered about, and what was heard."""
@@ -44,7 +48,7 @@ class Orders:
     def __init__(self, *routines: Any, **more: Any) -> None:
         self.stage = Mesh(*routines, **more)
         self.answers: dict[str, Answered] = {}
-        self.traces: list[tuple[str, str, str]] = []
+        self.traces: list[RunTraced] = []
         self.stage.world.observers.append(self._observe)
         self._asked = 0
 
@@ -52,7 +56,7 @@ class Orders:
         if isinstance(told, Answered):
             self.answers[told.request] = told
         elif isinstance(told, RunTraced):
-            self.traces.append((told.run.routine, told.what, told.detail))
+            self.traces.append(told)
 
     def order(self, group: GroupId, wish: Wish, *, request: str = "", node: str = "n2") -> str:
         self._asked += 1
@@ -80,8 +84,12 @@ class Orders:
         found = [one for one in self.records(group).values() if isinstance(one, AuditRecord)]
         return sorted(found, key=lambda one: one.number)
 
-    def heard(self, what: str) -> list[str]:
-        return [detail for _, word, detail in self.traces if word == what]
+    def heard(self, kind: type[T]) -> list[T]:
+        return [one.trace for one in self.traces if isinstance(one.trace, kind)]
+
+    def of_hand(self, device: DeviceId) -> list[Trace]:
+        """What runs by hand of this device did."""
+        return [one.trace for one in self.traces if one.run.routine == by_hand(device)]
 
     def reading(self, device: DeviceId) -> object:
         return self.stage.world.devices[device].read()["on"]
@@ -122,7 +130,7 @@ def test_a_paused_routine_fires_for_nobody_until_it_is_resumed() -> None:
     mesh.stage.run(8)
     assert mesh.answers["now"].run is None
     assert mesh.answers["now"].why_not == "paused by ann"
-    assert any("paused by ann" in detail for detail in mesh.heard("ignored")), "the door opened meanwhile"
+    assert any(one.paused_by == "ann" for one in mesh.heard(Ignored)), "the door opened meanwhile"
     assert mesh.reading(LAMP) is False
     assert mesh.ordered(KITCHEN, Resume(EVENING)).why_not == ""
     mesh.stage.fire("evening", "later")
@@ -138,8 +146,8 @@ def test_a_pause_stops_what_runs_before_its_next_command_and_drops_what_waits() 
     mesh.stage.run(1)
     assert mesh.ordered(KITCHEN, Pause(EVENING)).why_not == ""
     mesh.stage.run(20)
-    assert mesh.heard("failed") == ["paused by ann"]
-    assert mesh.heard("dropped") == ["paused by ann"] * 2
+    assert mesh.heard(Failed) == [Failed("paused by ann")]
+    assert mesh.heard(Dropped) == [Dropped("paused by ann")] * 2
     assert mesh.reading(LAMP) is True, "that command was under way"
     assert mesh.reading(DeviceId("fan")) is False
     assert mesh.reading(KETTLE) is False
@@ -236,7 +244,7 @@ def test_a_device_in_maintenance_is_commanded_by_people_only() -> None:
     assert mesh.ordered(HALL, Maintain(LAMP)).why_not == ""
     mesh.stage.fire("evening", "one")
     mesh.stage.run(3)
-    assert mesh.heard("failed") == ["lamp: set: in maintenance by ann"]
+    assert mesh.heard(Failed) == [Failed("lamp: set: in maintenance by ann")]
     assert mesh.reading(LAMP) is False
     by_hand = mesh.ordered(HALL, set_on(LAMP))
     assert by_hand.run is not None
@@ -260,7 +268,7 @@ def test_a_new_leader_does_not_command_a_device_in_maintenance_again() -> None:
     mesh.stage.kill(leader_of(mesh, HALL))
     mesh.stage.run(20)
     assert mesh.reading(LAMP) is False
-    assert mesh.heard("failed") == ["lamp: fade: in maintenance by ann"]
+    assert mesh.heard(Failed) == [Failed("lamp: fade: in maintenance by ann")]
     assert mesh.ordered(HALL, set_on(LAMP)).run is not None
     assert mesh.reading(LAMP) is True, "the lock was given back"
     mesh.end()
@@ -270,10 +278,10 @@ def test_what_a_device_in_maintenance_senses_reaches_no_routine_until_it_is_over
     mesh = Orders(lights("evening", "lamp"), door_opens_ms=6000)
     mesh.ordered(KITCHEN, Maintain(DOOR))
     mesh.stage.run(10)
-    assert mesh.heard("fired") == []
+    assert mesh.heard(Fired) == []
     mesh.ordered(KITCHEN, Restore(DOOR))
     mesh.stage.run(3)
-    assert len(mesh.heard("fired")) == 1
+    assert len(mesh.heard(Fired)) == 1
     assert mesh.reading(LAMP) is True
     mesh.end()
 
@@ -288,10 +296,10 @@ def test_a_command_by_hand_waits_for_the_lock() -> None:
     request = mesh.order(HALL, set_on(LAMP, False))
     mesh.stage.run(1)
     assert mesh.answers[request].run is not None
-    assert any(what == "queued" for routine, what, _ in mesh.traces if routine == "set.lamp")
-    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] != "finished"
+    assert LockQueued(LAMP) in mesh.of_hand(LAMP)
+    assert mesh.of_hand(LAMP)[-1] != Finished()
     mesh.stage.run(6)
-    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] == "finished"
+    assert mesh.of_hand(LAMP)[-1] == Finished()
     assert mesh.reading(LAMP) is False
     assert mesh.records(HALL).keys().isdisjoint({"run/set.lamp", "routine/set.lamp"}), "it leaves nothing"
     mesh.end()
@@ -302,8 +310,8 @@ def test_a_request_is_carried_out_once() -> None:
     first = mesh.ordered(HALL, set_on(LAMP), request="mine")
     again = mesh.ordered(HALL, set_on(LAMP), request="mine", node="n5")
     assert first.run == again.run
-    assert len(mesh.heard("command")) == 1
-    assert [one.what for one in mesh.audit(HALL)] == ["set lamp: set True"]
+    assert len(mesh.heard(CommandSent)) == 1
+    assert [one.what for one in mesh.audit(HALL)] == ["set lamp: set true"]
     mesh.end()
 
 
@@ -333,7 +341,7 @@ def test_a_command_by_hand_survives_its_leader() -> None:
     mesh.stage.crash(leader_of(mesh, HALL))
     mesh.stage.run(20)
     assert mesh.reading(LAMP) is True
-    assert [what for routine, what, _ in mesh.traces if routine == "set.lamp"][-1] == "finished"
+    assert mesh.of_hand(LAMP)[-1] == Finished()
     mesh.end()
 
 
@@ -354,7 +362,7 @@ def test_a_broken_lock_is_free_once_its_run_has_stopped() -> None:
     mesh.stage.run(1)
     assert mesh.ordered(HALL, BreakLock(LAMP)).why_not == ""
     mesh.stage.run(5)
-    assert mesh.heard("failed") == ["ann broke its lock of lamp"]
+    assert mesh.heard(Failed) == [Failed("ann broke its lock of lamp")]
     record = mesh.records(HALL)["device/lamp"]
     assert isinstance(record, DeviceRecord)
     assert record.hold is None

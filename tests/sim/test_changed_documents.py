@@ -8,6 +8,7 @@ from comesh.core.events import ApplyAsked, FireAsked
 from comesh.core.ids import NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import Node
+from comesh.core.traces import Failed, Fired
 from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import load_program
@@ -128,14 +129,14 @@ def test_a_mesh_goes_on_by_the_new_document(change: str) -> None:
         assert version_of(simulation, name) == 2
     for group in second.plan.genesis:
         assert served_by(simulation, group) == [2], group
-    fired_before = len([one for one in told if isinstance(one, RunTraced) and one.what == "fired"])
+    fired_before = len([one for one in told if isinstance(one, RunTraced) and isinstance(one.trace, Fired)])
     simulation.run(seconds=25)
     checks.finish()
     assert checks.violations == [], "\n".join(map(str, checks.violations))
     runs = [one for one in told if isinstance(one, RunTraced)]
-    later = [one for one in runs if one.what == "fired"][fired_before:]
+    later = [one for one in runs if isinstance(one.trace, Fired)][fired_before:]
     assert {one.run.routine for one in later} == set(second.routines)
-    left = [one for one in runs if one.what == "failed" and "leader changed" in one.detail]
+    left = [one for one in runs if isinstance(one.trace, Failed) and "leader changed" in one.trace.reason]
     assert left == [], "no command was under way when a group was handed off"
 
 

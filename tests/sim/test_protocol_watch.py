@@ -4,6 +4,7 @@ from comesh.core.effects import Observation, RunTraced
 from comesh.core.ids import NodeId, RoutineId
 from comesh.core.plan import SelectionSettings
 from comesh.core.program import ProtocolSettings
+from comesh.core.traces import BecameTrue, Failed, Finished, Fired, LockQueued, what_of
 from comesh.sim import Schedule, Shape, Simulation, make_topology
 from comesh.sim.checks import Checks
 from comesh.sim.fault_model import Fault
@@ -52,14 +53,21 @@ def test_a_followed_run_is_told_from_its_firing_to_its_end() -> None:
     finished = [trace for trace in report.traces if trace.outcome == "finished"]
     assert finished
     for trace in finished:
-        whats = [line.what for line in trace.lines]
+        whats = [what_of(line.trace) for line in trace.lines]
         assert whats[0] == "fired"
-        assert {"attempt", "lock asked", "granted", "executing", "command", "outcome", "finished"} <= set(
-            whats
-        )
-        assert trace.lines[0].detail.startswith("became true: ")
-    queued = [line.detail for trace in report.traces for line in trace.lines if line.what == "queued"]
-    assert any(", held by r" in detail for detail in queued), "who holds the lock is told"
+        assert {
+            "attempt_began",
+            "lock_asked",
+            "lock_granted",
+            "executing",
+            "command_sent",
+            "finished",
+        } <= set(whats)
+        fired = trace.lines[0].trace
+        assert isinstance(fired, Fired) and isinstance(fired.cause, BecameTrue)
+    lines = [line for trace in report.traces for line in trace.lines]
+    queued = [line.held_by for line in lines if isinstance(line.trace, LockQueued)]
+    assert any(held_by is not None for held_by in queued), "who holds the lock is told"
 
 
 def test_leaders_and_devices_that_change_are_counted() -> None:
@@ -101,7 +109,7 @@ def test_what_a_fallen_leader_could_not_tell_is_known_by_the_next() -> None:
 
     def without_ends(now_ms: float, node: NodeId, told: Observation) -> None:
         """As if every leader fell between the commit of an end and its telling."""
-        if not isinstance(told, RunTraced) or told.what not in ("finished", "failed"):
+        if not isinstance(told, RunTraced) or not isinstance(told.trace, Finished | Failed):
             for observer in watch_traces:
                 observer(now_ms, node, told)
 
@@ -120,7 +128,7 @@ def test_firings_that_a_fallen_leader_could_not_tell_are_known_by_the_next() -> 
     watch_traces, simulation.world.observers = simulation.world.observers, []
 
     def without_firings(now_ms: float, node: NodeId, told: Observation) -> None:
-        if not isinstance(told, RunTraced) or told.what != "fired":
+        if not isinstance(told, RunTraced) or not isinstance(told.trace, Fired):
             for observer in watch_traces:
                 observer(now_ms, node, told)
 

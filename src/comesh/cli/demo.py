@@ -19,12 +19,13 @@ from comesh.cli.demo_story import Chapter, opening, story
 from comesh.cli.demo_view import MIN_COLUMNS, MIN_ROWS, Log, is_too_small, screen
 from comesh.cli.documents import read_deployment, read_text
 from comesh.cli.terminal import Exit, err, fail, out
-from comesh.cli.trace import readable
 from comesh.cli.up import with_virtual_devices
 from comesh.core.draws import Draws
+from comesh.core.traces import Failed, Finished, Fired
 from comesh.deployment.model import Deployment
 from comesh.lab.judging import judge
 from comesh.queries.answers import News, QueryError
+from comesh.queries.trace_text import Telling
 from comesh.runtime.local_mesh import LocalMesh, LocalMeshError
 
 OFFICE: Final = Path(__file__).parent / "office.yaml"
@@ -110,6 +111,7 @@ class Stage:
         self.broken = 0
         self._records = records
         self._log = Log(mesh)
+        self._telling = Telling(time_zone=mesh.deployment.settings.time_zone)
         self._live = Live(console=out, screen=True, auto_refresh=False) if live else None
 
     def __enter__(self) -> None:
@@ -187,7 +189,7 @@ class Stage:
     def _look(self) -> None:
         """Lets time pass, prints news, draws."""
         while self.mesh.news:
-            told = _words(self.mesh.news.popleft())
+            told = _words(self.mesh.news.popleft(), self._telling)
             if told:
                 self._say(f"  {told}")
         if self._live is not None:
@@ -195,17 +197,14 @@ class Stage:
         time.sleep(LOOK_S)
 
 
-def _words(news: News) -> str:
+def _words(news: News, telling: Telling) -> str:
     """Returns what a person wants to know of an event; empty: nothing."""
+    if news.trace is not None:
+        told = telling.text(news.about, news.node, news.wall_ms, news.trace)
+        return f"{news.about} {told}" if isinstance(news.trace, Fired | Finished | Failed) else ""
     match news.kind, news.what:
         case "leader", "serving":
             return f"{news.node} leads {news.about} now: {news.detail}"
-        case "run", "fired":
-            return f"{news.about} fired ({readable(news.detail)})"
-        case "run", "finished":
-            return f"{news.about} finished"
-        case "run", "failed":
-            return f"{news.about} failed: {news.detail}"
         case "device", "down":
             return f"{news.about} is down: {news.detail}"
         case _:

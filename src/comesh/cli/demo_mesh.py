@@ -16,6 +16,7 @@ from comesh.cli.mesh_view import groups_of
 from comesh.core.group.phases import Role
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.program import Program
+from comesh.core.traces import Ending, Failed, Finished
 from comesh.core.values import Value
 from comesh.deployment.model import Deployment
 from comesh.deployment.program import program_of
@@ -35,7 +36,6 @@ from comesh.runtime.local_mesh import LocalMesh
 
 ASK_EVERY_S: Final = 0.3
 MAX_NEWS: Final = 2000
-ENDS: Final = ("finished", "failed", "dropped")
 SEATLESS: Final = ("", Role.INVITED, Role.RECOVERING)
 """Roles of a node that cannot help its group to go on yet."""
 
@@ -212,7 +212,8 @@ class DemoMesh:
 
     def _take(self, news: News) -> None:
         self.news.append(news)
-        if news.kind == "run" and news.what in ENDS and news.about not in self.ended:
-            self.ended[news.about] = news.detail if news.what != "finished" else "finished"
-            self.finished += news.what == "finished"
-            self.failed += news.what == "failed"
+        trace = news.trace
+        if isinstance(trace, Ending) and news.about not in self.ended:
+            self.ended[news.about] = "finished" if isinstance(trace, Finished) else trace.reason
+            self.finished += isinstance(trace, Finished)
+            self.failed += isinstance(trace, Failed)

@@ -17,11 +17,12 @@ from rich.text import Text
 from comesh.cli.asking import asking, one_document
 from comesh.cli.checkup import DAY_MS, Finding, examine, median_offset_ms, size
 from comesh.cli.mesh_view import answering, groups_of
-from comesh.cli.tables import clock, table
+from comesh.cli.tables import table
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import NodeId
 from comesh.queries.answers import Checked, Hears, MeshHealth
 from comesh.queries.requests import ShowHealth, ShowMesh
+from comesh.queries.times import clock
 from comesh.runtime.client import AnyClient
 
 WIDEST: Final = 100_000

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from rich.table import Table
 from rich.text import Text
 
-from comesh.cli.tables import clock, names_text, table
+from comesh.cli.tables import names_text, table
 from comesh.core.ids import GroupId
 from comesh.queries.answers import GroupSeen, MeshStatus, NodeStatus
+from comesh.queries.times import clock
 
 
 def answering(mesh: MeshStatus) -> list[NodeStatus]:

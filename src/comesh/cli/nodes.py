@@ -7,11 +7,12 @@ import typer
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_nodes
 from comesh.cli.mesh_view import answering, as_of, nodes_table
-from comesh.cli.tables import clock, details, one_freshness_text
+from comesh.cli.tables import details, one_freshness_text
 from comesh.cli.terminal import Exit, number, out, plain, print_json
 from comesh.core.ids import NodeId
 from comesh.queries.answers import NodeAnswer
 from comesh.queries.requests import ShowMesh, ShowNode
+from comesh.queries.times import clock
 from comesh.runtime.client import AnyClient
 
 

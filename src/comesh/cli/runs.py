@@ -9,11 +9,14 @@ from rich.text import Text
 
 from comesh.cli.asking import asking
 from comesh.cli.completion import complete_routines
-from comesh.cli.tables import clock, names_text, table
+from comesh.cli.tables import names_text, table
 from comesh.cli.terminal import Exit, fail, number, out, plain, print_json
+from comesh.core.traces import Failed
 from comesh.deployment.problems import did_you_mean
-from comesh.queries.answers import ENDED, TraceLine
+from comesh.queries.answers import TraceLine
 from comesh.queries.requests import MAX_LISTED, ListRoutines, ListRuns
+from comesh.queries.times import clock, zone_named
+from comesh.queries.trace_text import Telling
 from comesh.runtime.client import AnyClient
 
 
@@ -45,9 +48,10 @@ def runs(
         print_json(msgspec.structs.replace(answer, runs=tuple(found)))
     else:
         if found:
-            out.print(table(("time", "run", "last step", "", "source"), map(_row, found)))
+            telling = Telling(time_zone=answer.time_zone)
+            out.print(table(("time", "run", "last step", "source"), (_row(one, telling) for one in found)))
         silent = f"; not reached: {names_text(tuple(answer.silent))}" if answer.silent else ""
-        fresh = f"as of {clock(answer.as_of_ms)}, asked {answer.answered_by}"
+        fresh = f"as of {clock(answer.as_of_ms, zone_named(answer.time_zone))}, asked {answer.answered_by}"
         out.print(plain(f"{number(len(found), 'run')}; {fresh}{silent}"))
     raise typer.Exit(int(Exit.OK if found else Exit.NO))
 
@@ -57,11 +61,12 @@ def chosen(found: Iterable[TraceLine], routine: str | None, *, live: bool, faile
         one
         for one in found
         if routine in (None, one.run.partition("#")[0])
-        and not (live and one.what in ENDED)
-        and not (failed and one.what != "failed")
+        and not (live and one.ends)
+        and not (failed and not isinstance(one.trace, Failed))
     ]
 
 
-def _row(one: TraceLine) -> list[str | Text]:
-    what = Text(one.what, style="red" if one.what == "failed" else "")
-    return [clock(one.wall_ms), one.run, what, plain(one.detail), one.node]
+def _row(one: TraceLine, telling: Telling) -> list[str | Text]:
+    told = telling.text(one.run, one.node, one.wall_ms, one.trace)
+    what = plain(told, "red" if isinstance(one.trace, Failed) else "")
+    return [telling.clock(one.wall_ms), one.run, what, one.node]

@@ -10,8 +10,10 @@ from comesh.cli.completion import complete_devices
 from comesh.cli.ordering import FOLLOW_S, Json, Request, followed, order, say
 from comesh.cli.terminal import Exit, fail, out, plain, print_json
 from comesh.core.ids import DeviceId
+from comesh.core.traces import Dropped, Failed, Finished, what_of
 from comesh.queries.answers import Done
 from comesh.queries.requests import SetDevice
+from comesh.queries.trace_text import text_of
 from comesh.runtime.client import AnyClient
 
 
@@ -56,9 +58,11 @@ def set_device(
 def _follow(client: AnyClient, done: Done, run: str, what: str, *, json: bool) -> None:
     answer = followed(client, run)
     last = None if answer is None else answer.trace[-1]
-    finished = last is not None and last.what == "finished"
+    finished = last is not None and isinstance(last.trace, Finished)
     if json:
-        ended, reason = (None, "") if last is None else (last.what, last.detail)
+        ended, reason = None if last is None else what_of(last.trace), ""
+        if last is not None and isinstance(last.trace, Failed | Dropped):
+            reason = last.trace.reason
         print_json(Outcome(request=done.request, run=run, ended=ended, reason=reason))
     elif last is None:
         fail(
@@ -66,7 +70,7 @@ def _follow(client: AnyClient, done: Done, run: str, what: str, *, json: bool) -
             Exit.NO,
         )
     elif not finished:
-        fail(f"{what}: {last.what}: {last.detail}", Exit.NO)
+        fail(f"{what}: {text_of(last.trace)}", Exit.NO)
     else:
         out.print(plain(f"{what}: done"))
     raise typer.Exit(int(Exit.OK if finished else Exit.NO))

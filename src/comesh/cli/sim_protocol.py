@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from comesh.cli.terminal import number, out
 from comesh.core.ids import DeviceId
 from comesh.deployment.problems import printable
+from comesh.queries.trace_text import Telling
 from comesh.sim.protocol_watch import (
     DeviceChange,
     GroupCounts,
@@ -12,6 +13,8 @@ from comesh.sim.protocol_watch import (
     ProtocolReport,
     RunCounts,
     TracedRun,
+    TraceLine,
+    Untold,
     Waits,
 )
 
@@ -73,7 +76,7 @@ def _show_runs(runs: RunCounts) -> None:
     counts = [f"{runs.fired} fired", f"{runs.finished} finished", f"{runs.failed} failed", *more]
     out.print(f"runs: {', '.join(counts)}")
     show_lines("why runs failed", [f"{number(count, 'time')}: {why}" for why, count in runs.reasons.items()])
-    going = [f"{run.run}, since {run.since_ms / 1000:.3f} s: {run.what}" for run in runs.going]
+    going = [f"{run.run}, since {run.last.at_ms / 1000:.3f} s: {_line(run.last)}" for run in runs.going]
     show_lines("still going", going)
 
 
@@ -94,8 +97,17 @@ def _times(waits: Waits) -> str:
 
 def _show_trace(trace: TracedRun) -> None:
     out.print(f"run {printable(trace.run)}: {trace.outcome}")
+    telling = Telling(time_zone="UTC")
     for line in trace.lines:
-        out.print(f"  {line.at_ms / 1000:.3f} s  {line.node}  {printable(f'{line.what} {line.detail}')}")
+        out.print(f"  {line.at_ms / 1000:.3f} s  {line.node}  {printable(_line(line, trace.run, telling))}")
+
+
+def _line(line: TraceLine, run: str = "", telling: Telling | None = None) -> str:
+    if isinstance(line.trace, Untold):
+        return "ended, and the next leader does not know how"
+    known = Telling(time_zone="UTC") if telling is None else telling
+    held = "" if line.held_by is None else f", which {line.held_by} holds"
+    return known.text(run, line.node, line.at_ms, line.trace) + held
 
 
 def _show_verdict(report: ProtocolReport) -> None:

@@ -1,6 +1,5 @@
 """Shared by the commands that list things: tables, times, and how fresh the answers are."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -12,6 +11,7 @@ from rich.text import Text
 from comesh.cli.terminal import out, plain
 from comesh.core.values import Value
 from comesh.queries.answers import Freshness
+from comesh.queries.times import clock
 
 MAX_NAMED: Final = 10
 """Maximum names in one sentence; of more, their number follows."""
@@ -64,10 +64,6 @@ def details(rows: Iterable[tuple[str, str]]) -> None:
         if text:
             shown.add_row(Text(what, style="dim"), plain(text))
     out.print(shown)
-
-
-def clock(wall_ms: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000)) + f".{int(wall_ms % 1000):03d}"
 
 
 def value_text(value: Value) -> str:

@@ -25,7 +25,8 @@ from comesh.deployment.load import load_bytes
 from comesh.deployment.model import Deployment
 from comesh.deployment.virtual import all_virtual
 from comesh.queries.answers import ChainText, News, QueryError
-from comesh.queries.requests import ShowChain, ShowStatus
+from comesh.queries.requests import ListNodes, ShowChain, ShowStatus
+from comesh.queries.trace_text import Telling
 from comesh.runtime.client import Client
 from comesh.runtime.documents import Chain
 from comesh.runtime.local_mesh import DEVICES, LocalMesh, LocalMeshError
@@ -235,9 +236,10 @@ def _tell(mesh: LocalMesh) -> None:
         for node in mesh.nodes:
             try:
                 with Client(mesh.data_of(node)) as client:
+                    telling = Telling(time_zone=client.ask(ListNodes()).time_zone)
                     for news in client.watch():
                         if isinstance(news, News) and is_told(news):
-                            out.print(plain(words(news)))
+                            out.print(plain(words(news, telling)))
             except QueryError:
                 continue
         time.sleep(LOOK_S)

@@ -16,7 +16,7 @@ import msgspec
 
 from comesh.core.ids import Counter, DeviceId
 from comesh.core.stamps import RunId, Stamp
-from comesh.core.values import Value
+from comesh.core.values import Value, shown
 
 MAX_NAME = 1000
 """Characters of a command's name."""
@@ -37,7 +37,7 @@ class Action(msgspec.Struct, frozen=True, array_like=True):
     """What the device's readings show once it is done; None: it cannot be read back."""
 
     def __str__(self) -> str:
-        return self.command if self.argument is None else f"{self.command} {self.argument}"
+        return self.command if self.argument is None else f"{self.command} {shown(self.argument)}"
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True):

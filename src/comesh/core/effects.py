@@ -14,6 +14,7 @@ from comesh.core.journal import JournalRecord
 from comesh.core.messages import Message
 from comesh.core.records import Entry, Record
 from comesh.core.stamps import Ballot, Era, RunId
+from comesh.core.traces import Trace
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -163,13 +164,10 @@ class DeviceChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunTraced(msgspec.Struct, frozen=True, gc=False):
-    """One line of the trace of a run: what (fired, attempt, lock asked, lock passed on, granted, refused,
-    queued, wounded, command, outcome, executing, releasing, finished, failed, leader) and its details, for
-    people."""
+    """What a run did."""
 
     run: RunId
-    what: str
-    detail: str
+    trace: Trace
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from comesh.core.group.config import Config
 from comesh.core.ids import Counter, DeviceId, GroupId, RoutineId
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Strategy, StrategyName
+from comesh.core.traces import Cause
 from comesh.core.values import Value
 from comesh.core.words import Word
 
@@ -223,7 +224,7 @@ class Firing(msgspec.Struct, frozen=True, array_like=True):
 
     run: RunId
     fired_ms: float
-    why: str
+    cause: Cause
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -275,7 +276,7 @@ class RunRecord(_Record, frozen=True, tag=6):
     stage: Stage
     attempt: Counter
     fired_ms: float
-    why: str
+    cause: Cause
     strategy: StrategyName
     steps: tuple[RoutineStep, ...]
     groups: dict[DeviceId, GroupId]

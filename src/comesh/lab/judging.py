@@ -20,6 +20,7 @@ import msgspec
 from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.ids import GroupId, NodeId
 from comesh.core.program import Program
+from comesh.core.traces import Fired
 from comesh.deployment.load import load
 from comesh.deployment.program import program_of
 from comesh.drivers.virtual.devices import Acted
@@ -225,7 +226,7 @@ class Judging:
         if isinstance(observation, Committed):
             self._counts["commits"] += 1
         elif isinstance(observation, RunTraced):
-            self._counts["runs"] += observation.what == "fired"
+            self._counts["runs"] += isinstance(observation.trace, Fired)
         elif isinstance(observation, LeaderChanged) and observation.state == "serving":
             claim = (machine.node_id, observation.config.mark)
             if self._leaders.get(observation.group) != claim:

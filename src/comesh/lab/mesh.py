@@ -30,7 +30,7 @@ from comesh.lab.merging import ENDING, recordings
 from comesh.lab.namespaces import DEVICES_HOST, Namespaces
 from comesh.lab.proxy import Proxy, free_addresses
 from comesh.lab.proxy_thread import ProxyThread
-from comesh.queries.answers import Fired, NodeStatus, QueryError
+from comesh.queries.answers import NodeStatus, QueryError, RoutineFired
 from comesh.queries.requests import ApplyDocument, FireRoutine, ShowChain, ShowStatus
 from comesh.runtime.client import Client
 from comesh.runtime.documents import Chain
@@ -287,7 +287,7 @@ class Mesh(LocalMesh):
         groups = [one for status in self.statuses().values() for one in status.groups if one.serves]
         return not any(self.runs(node) for one in groups for node in one.unseated)
 
-    def fire(self, routine: str, *, node: str | None = None, request: str | None = None) -> Fired:
+    def fire(self, routine: str, *, node: str | None = None, request: str | None = None) -> RoutineFired:
         """Ask a node (the first that runs) to fire a routine."""
         asked = node or next(one for one in self.nodes if self.runs(one))
         with Client(self.data_of(asked)) as client:

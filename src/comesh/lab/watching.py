@@ -8,10 +8,10 @@ from pathlib import Path
 
 from comesh.core.effects import Committed, LeaderChanged, RunTraced
 from comesh.core.ids import GroupId, NodeId
+from comesh.core.traces import Ending, Finished, Fired
 from comesh.drivers.virtual.devices import Acted
 from comesh.lab.merging import ENDING
 from comesh.runtime.recording import DeviceActed, Line, Told, observation_of, read_from
-from comesh.sim.checks.runs import ENDS
 
 
 class Watch:
@@ -52,11 +52,11 @@ class Watch:
 
     def _observe(self, at_us: int, node: NodeId, told: object) -> None:
         if isinstance(told, RunTraced):
-            run = str(told.run)
-            if told.what == "fired":
+            run, trace = str(told.run), told.trace
+            if isinstance(trace, Fired):
                 self.fired.setdefault(run, at_us)
-            elif told.what in ENDS:
-                self.ended.setdefault(run, told.what if told.what == "finished" else told.detail)
+            elif isinstance(trace, Ending):
+                self.ended.setdefault(run, "finished" if isinstance(trace, Finished) else trace.reason)
         elif isinstance(told, Committed):
             self.commits.setdefault(told.group, []).append(at_us)
         elif isinstance(told, LeaderChanged):

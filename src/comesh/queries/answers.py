@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 import msgspec
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.traces import Ending, Ignored, Trace
 from comesh.core.values import Value
 from comesh.deployment.change import Change
 
@@ -125,18 +126,18 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
-ENDED: Final = ("finished", "failed", "dropped", "ignored")
-"""What the last line of a run says that does not go on. Dropped and ignored ones never began."""
-
-
 class TraceLine(msgspec.Struct, frozen=True):
-    """One line of what a run did."""
+    """What a run did, the node that told it, and when by its clock."""
 
     wall_ms: float
     node: NodeId
     run: str
-    what: str
-    detail: str
+    trace: Trace
+
+    @property
+    def ends(self) -> bool:
+        """The run goes on no more, or never began."""
+        return isinstance(self.trace, Ending | Ignored)
 
 
 class AuditSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +161,10 @@ class News(msgspec.Struct, frozen=True, tag_field="event", tag="news"):
     """leader, device, run, member, trouble"""
     about: str
     what: str
+    """Of a run: the kind of the trace."""
     detail: str = ""
+    trace: Trace | None = None
+    """Of a run: what it did."""
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="lost"):
@@ -195,6 +199,8 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     as_of_ms: float
     answered_by: NodeId
     nodes: tuple[NodeListed, ...]
+    time_zone: str = ""
+    """The document's, by which its clauses and schedules go."""
 
 
 class NodeAnswer(Freshness, frozen=True, kw_only=True):
@@ -251,6 +257,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that did not answer: what only they know is missing."""
     truncated: bool = False
     """There are more."""
+    time_zone: str = ""
+    """The document's."""
 
 
 class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,6 +270,8 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     trace: tuple[TraceLine, ...]
     silent: dict[NodeId, Silence] = {}
     """Nodes that did not answer: what only they know is missing."""
+    time_zone: str = ""
+    """The document's."""
 
 
 class MeshStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -385,7 +395,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 # -- what became of an order -------------------------------------------------------------------------------
 
 
-class Fired(msgspec.Struct, frozen=True, kw_only=True):
+class RoutineFired(msgspec.Struct, frozen=True, kw_only=True):
     routine: RoutineId
     request: str
     run: str

@@ -19,7 +19,7 @@ from comesh.deployment.program import step_by_hand
 from comesh.deployment.values import Kind, ValueType
 from comesh.drivers.registry import outside_address
 from comesh.drivers.virtual.admin import DevicesClient, DevicesClientError
-from comesh.queries.answers import Disturbed, Done, Fired, MalformedError, RefusedError, Touched
+from comesh.queries.answers import Disturbed, Done, MalformedError, RefusedError, RoutineFired, Touched
 from comesh.queries.mesh import Asker, Mesh, carries_out, misnamed, unknown
 from comesh.queries.requests import (
     DisturbDevice,
@@ -42,14 +42,14 @@ WORDS: Final = {"true": True, "on": True, "yes": True, "false": False, "off": Fa
 
 
 @carries_out(FireRoutine)
-async def fire_routine(order: FireRoutine, mesh: Mesh, asker: Asker) -> Fired:
+async def fire_routine(order: FireRoutine, mesh: Mesh, asker: Asker) -> RoutineFired:
     group, request = mesh.group_of("routine", order.routine), order.request or ""
     event = FireAsked(routine=order.routine, request=request, by=asker.by)
     try:
         told = await mesh.command(event, of=f"{order.routine} was not fired: {group} did not answer")
     except RefusedError as wrong:
         raise RefusedError(f"{order.routine} was not fired: {wrong}") from None
-    return Fired(routine=order.routine, request=request, run=str(told.run))
+    return RoutineFired(routine=order.routine, request=request, run=str(told.run))
 
 
 @carries_out(PauseRoutine)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
+from comesh.core.traces import Fired
 from comesh.deployment.problems import shorten
 from comesh.queries.answers import (
-    ENDED,
     Audit,
     Checked,
     DeviceAnswer,
@@ -89,7 +89,7 @@ async def list_names(query: ListNames, mesh: Mesh) -> tuple[str, ...]:
 async def list_nodes(query: ListNodes, mesh: Mesh) -> Nodes:
     view = mesh.view
     listed = tuple(_listed(node, mesh) for node in sorted(view.deployment.nodes))
-    return Nodes(as_of_ms=view.wall_ms(), answered_by=view.own, nodes=listed)
+    return Nodes(as_of_ms=view.wall_ms(), answered_by=view.own, nodes=listed, time_zone=_zone(mesh))
 
 
 @answers(ShowNode)
@@ -234,6 +234,10 @@ def _never_heard(kind: str, name: str, group: GroupId, mesh: Mesh) -> UnreachedE
 # -- runs ----------------------------------------------------------------------------------------------------
 
 
+def _zone(mesh: Mesh) -> str:
+    return mesh.view.deployment.settings.time_zone
+
+
 @answers(ListRuns)
 async def list_runs(query: ListRuns, mesh: Mesh) -> Runs:
     lines, silent = await _latest_runs(mesh)
@@ -243,6 +247,7 @@ async def list_runs(query: ListRuns, mesh: Mesh) -> Runs:
         silent=silent,
         runs=lines[: query.limit],
         truncated=len(lines) > query.limit,
+        time_zone=_zone(mesh),
     )
 
 
@@ -260,8 +265,9 @@ async def show_run(query: ShowRun, mesh: Mesh) -> RunAnswer:
         as_of_ms=mesh.view.wall_ms(),
         answered_by=mesh.view.own,
         silent=silent,
-        ended=lines[-1].what in ENDED,
+        ended=lines[-1].ends,
         trace=lines,
+        time_zone=_zone(mesh),
     )
 
 
@@ -273,7 +279,7 @@ async def _trace(run: str, mesh: Mesh) -> tuple[tuple[TraceLine, ...], dict[Node
     if leader is not None:
         known = await mesh.ask_nodes((mesh.view.own, leader), OwnTrace(run=run))
         lines = _in_order(known)
-        if lines and lines[0].what == "fired" and lines[-1].what in ENDED:
+        if lines and isinstance(lines[0].trace, Fired) and lines[-1].ends:
             return lines, {}
     gathered = await mesh.ask_living(OwnTrace(run=run))
     return _in_order(gathered), gathered.silent

@@ -25,7 +25,6 @@ from comesh.queries.answers import (
     Devices,
     Disturbed,
     Done,
-    Fired,
     GroupAnswer,
     Groups,
     MeshHealth,
@@ -37,6 +36,7 @@ from comesh.queries.answers import (
     Reaching,
     Recovered,
     RoutineAnswer,
+    RoutineFired,
     Routines,
     RunAnswer,
     Runs,
@@ -193,7 +193,7 @@ class ListAudit(Query[Audit], frozen=True, kw_only=True, tag="audit"):
 # -- orders --------------------------------------------------------------------------------------------------
 
 
-class FireRoutine(Order[Fired], frozen=True, kw_only=True, tag="fire"):
+class FireRoutine(Order[RoutineFired], frozen=True, kw_only=True, tag="fire"):
     http = Http("POST", "/routines/{routine}/fire", "Have a routine run now; the same request id fires once")
     routine: RoutineId
 

@@ -16,6 +16,7 @@ from comesh.core.ids import NodeId
 from comesh.core.membership import MembershipSettings
 from comesh.core.node import Node
 from comesh.core.program import Program
+from comesh.core.traces import Failed, Finished, Fired
 from comesh.deployment.model import Deployment
 from comesh.queries.answers import News
 from comesh.queries.mesh import Mesh
@@ -24,6 +25,8 @@ from comesh.queries.node_reads import answered
 from comesh.queries.peers import FIRST_BYTE as READ
 from comesh.queries.peers import Answers, Peers
 from comesh.queries.table import Table
+from comesh.queries.times import zone_named
+from comesh.queries.trace_text import text_of
 from comesh.runtime.addresses import known_addresses, listen_at, need_addresses
 from comesh.runtime.catching_up import chain_of_others, should_ask, took_part
 from comesh.runtime.clock import Clock, LastWall, MeshClock
@@ -335,7 +338,10 @@ class Assembly:
     # -- telling -----------------------------------------------------------------------------------------
 
     def _log_news(self, news: News) -> None:
-        if news.kind == "run" and news.what not in ("fired", "finished", "failed"):
+        if news.trace is not None:
+            if isinstance(news.trace, Fired | Finished | Failed):
+                zone = zone_named(self.deployment.settings.time_zone)
+                self.log.say(f"{news.about} {text_of(news.trace, zone=zone)}", kind=news.kind)
             return
         detail = f" ({news.detail})" if news.detail else ""
         self.log.say(f"{news.about} {news.what}{detail}", kind=news.kind)

@@ -17,8 +17,8 @@ from comesh.core.effects import (
     RunTraced,
 )
 from comesh.core.node import Node
+from comesh.core.traces import what_of
 from comesh.queries.answers import News, TraceLine
-from comesh.runtime.wording import in_words
 
 MAX_TRACED: Final = 500
 """Runs whose trace is kept, the latest."""
@@ -75,7 +75,7 @@ class History:
             lines = self._traces[run] = deque(maxlen=MAX_TRACE_LINES)
             while len(self._traces) > MAX_TRACED:
                 self._traces.popitem(last=False)
-        lines.append(TraceLine(self._wall_ms(), self._node.id, run, told.what, in_words(told.detail)))
+        lines.append(TraceLine(self._wall_ms(), self._node.id, run, told.trace))
 
     def _news(self, told: Observation) -> News | None:
         now_ms, own = self._wall_ms(), self._node.id
@@ -86,7 +86,7 @@ class History:
             case DeviceChanged():
                 return News(now_ms, own, "device", told.device, told.status, told.why)
             case RunTraced():
-                return News(now_ms, own, "run", str(told.run), told.what, in_words(told.detail))
+                return News(now_ms, own, "run", str(told.run), what_of(told.trace), trace=told.trace)
             case MemberChanged():
                 return News(now_ms, own, "member", told.node, told.state, told.why)
             case _:

@@ -64,7 +64,6 @@ from comesh.runtime.log import Log
 from comesh.runtime.options import NodeOptions
 from comesh.runtime.transport.udp import UdpTransport
 from comesh.runtime.trust import Trust
-from comesh.runtime.wording import in_words
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -301,7 +300,7 @@ class NodeView:
                 number=one.number,
                 wall_ms=one.at_ms,
                 by=one.by,
-                what=in_words(one.what),
+                what=one.what,
                 request=one.request,
                 run=None if one.run is None else str(one.run),
             )

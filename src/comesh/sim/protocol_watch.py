@@ -15,6 +15,18 @@ from comesh.core.effects import Committed, DeviceChanged, LeaderChanged, Observa
 from comesh.core.ids import DeviceId, GroupId, NodeId, RoutineId
 from comesh.core.records import DeviceRecord, Record, RoutineRecord, RunRecord
 from comesh.core.stamps import RunId
+from comesh.core.traces import (
+    AttemptBegan,
+    Ending,
+    Executing,
+    Failed,
+    Finished,
+    Fired,
+    Ignored,
+    LockQueued,
+    Trace,
+    what_of,
+)
 from comesh.deployment.outlook import group_order
 from comesh.sim.checks import Checks, Violation
 from comesh.sim.world import World
@@ -25,7 +37,6 @@ MAX_LINES: Final = 300
 """Of one trace: what comes later is left out, but for the end."""
 MAX_CHANGES: Final = 1000
 """Changes of devices that are kept, the latest."""
-ENDS: Final = ("finished", "failed", "dropped", "untold")
 
 
 class GroupCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,11 +78,16 @@ class DeviceChange(msgspec.Struct, frozen=True):
     why: str
 
 
+class Untold(msgspec.Struct, frozen=True, tag_field="what", tag="untold"):
+    """It ended, or was lost, and the next leader does not know how."""
+
+
 class TraceLine(msgspec.Struct, frozen=True):
     at_ms: float
     node: NodeId
-    what: str
-    detail: str
+    trace: Trace | Untold
+    held_by: str | None = None
+    """The run that has the device, where this one is queued."""
 
 
 class TracedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +102,8 @@ class TracedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 class OpenRun(msgspec.Struct, frozen=True):
     run: str
-    what: str
+    last: TraceLine
     """The last that was told of it."""
-    since_ms: float
 
 
 class LossTold(msgspec.Struct, frozen=True):
@@ -150,7 +165,7 @@ class _Trace:
     def add(self, line: TraceLine) -> None:
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
-        elif line.what in ENDS:
+        elif isinstance(line.trace, Ending | Untold):
             self.lines[-1] = line
 
 
@@ -163,8 +178,6 @@ class ProtocolWatch:
         self._traces: dict[RunId, _Trace] = {}
         self._open: dict[RunId, OpenRun] = {}
         self._fired_ms: dict[RunId, float] = {}
-        self.told: dict[RoutineId, str] = {}
-        """The last that was told of each routine's latest run: a word of RunTraced."""
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._acquired_ms: list[float] = []
@@ -177,7 +190,7 @@ class ProtocolWatch:
         self._handlers: dict[type, Callable[[float, NodeId, Any], None]] = {
             LeaderChanged: self._on_leader,
             Committed: self._on_committed,
-            RunTraced: self._on_traced,
+            RunTraced: self._on_run_traced,
             DeviceChanged: self._on_device,
         }
         world.observers.append(self._on_observation)
@@ -219,7 +232,7 @@ class ProtocolWatch:
                 TracedRun(
                     run=str(trace.run),
                     routine=trace.run.routine,
-                    outcome=trace.lines[-1].what,
+                    outcome=what_of(trace.lines[-1].trace),
                     lines=tuple(trace.lines),
                 )
                 for trace in self._traces.values()
@@ -253,19 +266,18 @@ class ProtocolWatch:
     def _take_over(self, now_ms: float, node: NodeId, records: Sequence[Record]) -> None:
         """Catch up with what the leader before committed and could not tell."""
         routines = [record for record in records if isinstance(record, RoutineRecord)]
-        live = {record.run: record.why for record in records if isinstance(record, RunRecord)}
-        live |= {firing.run: firing.why for routine in routines for firing in routine.waiting}
-        for run, why in live.items():
+        live = {record.run: record.cause for record in records if isinstance(record, RunRecord)}
+        live |= {firing.run: firing.cause for routine in routines for firing in routine.waiting}
+        for run, cause in live.items():
             if run not in self._open:
-                self._on_traced(now_ms, node, RunTraced(run, "fired", why))
+                self._on_traced(now_ms, node, run, Fired(cause))
         ended = {routine.routine: routine.ended for routine in routines}
         for run in [run for run in self._open if run.routine in ended and run not in live]:
             last = ended[run.routine]
             if last is None or last.run != run:
-                self._on_traced(now_ms, node, RunTraced(run, "untold", ""))
+                self._on_traced(now_ms, node, run, Untold())
             else:
-                what = "failed" if last.reason else "finished"
-                self._on_traced(now_ms, node, RunTraced(run, what, last.reason))
+                self._on_traced(now_ms, node, run, Failed(last.reason) if last.reason else Finished())
 
     def _on_committed(self, now_ms: float, node: NodeId, told: Committed) -> None:
         self._groups.setdefault(told.group, _Group()).counts["commits"] += 1
@@ -297,29 +309,33 @@ class ProtocolWatch:
             if waited_ms > self._longest[0]:
                 self._longest = (waited_ms, f"{run} for {record.device}")
 
-    def _on_traced(self, now_ms: float, node: NodeId, told: RunTraced) -> None:
-        run, what = told.run, told.what
-        if what in ("finished", "failed") and run not in self._open:
+    def _on_run_traced(self, now_ms: float, node: NodeId, told: RunTraced) -> None:
+        self._on_traced(now_ms, node, told.run, told.trace)
+
+    def _on_traced(self, now_ms: float, node: NodeId, run: RunId, trace: Trace | Untold) -> None:
+        if isinstance(trace, Finished | Failed) and run not in self._open:
             self._counts["fired"] += 1  # by a leader that fell before it could tell
-        detail = told.detail
-        if what == "queued" and DeviceId(detail) in self._holders:
-            detail = f"{detail}, held by {self._holders[DeviceId(detail)]}"
+        holder = self._holders.get(trace.device) if isinstance(trace, LockQueued) else None
+        line = TraceLine(now_ms, node, trace, None if holder is None else str(holder))
         if run.routine in self._follow:
-            self._trace(run).add(TraceLine(now_ms, node, what, detail))
-        self._counts[what] += 1
-        if what != "ignored":
-            self.told[run.routine] = what
-        if what == "failed":
-            self._reasons[told.detail or "no reason told"] += 1
-        elif what == "attempt":
-            self._fired_ms.setdefault(run, now_ms)
-        elif what == "executing" and run in self._fired_ms:
-            self._acquired_ms.append(now_ms - self._fired_ms.pop(run))
-        if what in ENDS:
+            self._trace(run).add(line)
+        self._counts[what_of(trace)] += 1
+        if isinstance(trace, Ignored):
+            return
+        match trace:
+            case Failed():
+                self._reasons[trace.reason or "no reason told"] += 1
+            case AttemptBegan():
+                self._fired_ms.setdefault(run, now_ms)
+            case Executing() if run in self._fired_ms:
+                self._acquired_ms.append(now_ms - self._fired_ms.pop(run))
+            case _:
+                pass
+        if isinstance(trace, Ending | Untold):
             self._open.pop(run, None)
             self._fired_ms.pop(run, None)
-        elif what != "ignored" and (what == "fired" or run in self._open):
-            self._open[run] = OpenRun(str(run), f"{what} {detail}".strip(), now_ms)
+        elif isinstance(trace, Fired) or run in self._open:
+            self._open[run] = OpenRun(str(run), line)
 
     def _trace(self, run: RunId) -> _Trace:
         known = self._traces.get(run)

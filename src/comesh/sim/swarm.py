@@ -15,6 +15,7 @@ from comesh.core.group.replica import Replica
 from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.node import Node
 from comesh.core.program import Program
+from comesh.core.traces import Fired
 from comesh.drivers.virtual.devices import DeviceSpec
 from comesh.sim.checks import Checks, Promise, Violation
 from comesh.sim.checks.runs import LiveRun
@@ -182,7 +183,7 @@ class Swarm:
     def _count(self, now_ms: float, node: NodeId, observation: Observation) -> None:
         if isinstance(observation, Committed):
             self._commits += 1
-        elif isinstance(observation, RunTraced) and observation.what == "fired":
+        elif isinstance(observation, RunTraced) and isinstance(observation.trace, Fired):
             self._runs += 1
 
     def settled(self) -> bool:

@@ -13,6 +13,7 @@ from comesh.core.program import Program, ProtocolSettings
 from comesh.core.stamps import OPENING, Ballot, Fence, RunId, Stamp
 from comesh.core.step import Step
 from comesh.core.strategies import Batch, Strategy
+from comesh.core.traces import Executing
 from comesh.core.work_messages import GroupMessage, Home, LockRequest
 from comesh.experiments.measures.mesh import FOR_EVER_MS, HOP_MS, Mesh, by_hand, switches
 from comesh.experiments.measures.presets import setup
@@ -72,5 +73,5 @@ def test_a_run_waits_for_the_way_around_and_not_for_each_way_home(batch: Batch) 
     assert asking == [own, first]
     commits = mesh.commit_hops(one) + mesh.commit_hops(other) + 2 * mesh.commit_hops(home)
     ways = mesh.hops(own, first) + mesh.hops(first, second) + mesh.hops(second, own)
-    executing = next(trace for trace in mesh.traces if trace.what == "executing")
+    executing = next(trace for trace in mesh.traces if isinstance(trace.trace, Executing))
     assert executing.at_ms - began_ms == pytest.approx((ways + commits) * HOP_MS)

@@ -52,6 +52,8 @@ GRANTER = Fence(1, Ballot(0, 0))
 START_MS = 1_700_000_000_000.0
 _W = TypeVar("_W")
 
+T = TypeVar("T")
+
 
 class Clause:
     """A predicate of a test."""
@@ -300,8 +302,8 @@ class Bench:
         record = self.records.get("routine/r")
         return record.ended.reason if isinstance(record, RoutineRecord) and record.ended else None
 
-    def told(self, what: str) -> list[str]:
-        return [traced.detail for traced in self.traces if traced.what == what]
+    def told(self, kind: type[T]) -> list[T]:
+        return [traced.trace for traced in self.traces if isinstance(traced.trace, kind)]
 
     # -- what devices say --------------------------------------------------------------------------------
 

@@ -2,10 +2,11 @@
 
 from routine_bench import Bench, command, is_true, program, routine
 
-from comesh.core.ids import DeviceId, RoutineId
+from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.records import Outcome, RoutineStep, Stage
 from comesh.core.stamps import Ballot, Era, Fence
 from comesh.core.strategies import Strategy
+from comesh.core.traces import Dropped, Fired, LeaderTookOver
 from comesh.core.work_messages import (
     Command,
     FenceAsked,
@@ -59,7 +60,7 @@ def test_acquiring_asks_again_for_what_it_lacks() -> None:
     bench.new_leader()
     ((to, body),) = bench.take(LockRequest)
     assert (to, body.attempt, body.devices, body.fence) == ("c3", 1, ("d1",), bench.serving.fence)
-    assert bench.told("leader") == ["n1 1.0"] and bench.part.busy
+    assert bench.told(LeaderTookOver) == [LeaderTookOver(NodeId("n1"), "1.0")] and bench.part.busy
     bench.grant("d1")
     assert bench.stage is Stage.EXECUTING and commanded(bench) == [("b1", 0)]
 
@@ -306,7 +307,7 @@ def test_a_removed_routine_finishes_its_run_and_drops_what_waits() -> None:
     bench = executing()
     bench.hear(Fire(R, "again"))
     bench.new_leader(made=program(version=2))
-    assert bench.told("dropped") == ["the routine was removed"] and bench.routine().waiting == ()
+    assert bench.told(Dropped) == [Dropped("the routine was removed")] and bench.routine().waiting == ()
     bench.fenced("b1")
     bench.fenced("d1")
     bench.outcome(0)
@@ -340,9 +341,9 @@ def test_a_routine_added_again_is_another_one() -> None:
     before = bench.routine()
     bench.new_leader(made=program(routine(when=is_true("b1"), birth=3), version=3))
     bench.reads("b1", n=1, on=True)
-    assert len(bench.told("fired")) == 3, "its clause was never known before"
+    assert len(bench.told(Fired)) == 3, "its clause was never known before"
     bench.hear(Fire(R, "q"))
-    assert len(bench.told("fired")) == 4
+    assert len(bench.told(Fired)) == 4
     assert bench.routine().birth == 3 and bench.routine().requests[0][1] > before.requests[0][1]
 
 
@@ -351,7 +352,7 @@ def test_a_routine_added_again_waits_for_the_old_run() -> None:
     bench.hear(Fire(R, "waits"))
     old = bench.run().run
     bench.new_leader(made=program(routine(birth=3, steps=(command("b2"),)), version=3))
-    assert bench.told("dropped") == ["the routine was removed"]
+    assert bench.told(Dropped) == [Dropped("the routine was removed")]
     bench.hear(Fire(R, "q"))
     assert bench.run().run == old and len(bench.routine().waiting) == 1
     bench.fenced("b1")

@@ -11,6 +11,7 @@ from comesh.core.routines.locks import onward
 from comesh.core.routines.runs import MAX_REST_MS
 from comesh.core.stamps import Ballot, Era, Fence, RunId, Stamp
 from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.traces import Failed, Finished, LockGranted, LockQueued, what_of
 from comesh.core.work_messages import (
     Command,
     CommandState,
@@ -71,9 +72,9 @@ def test_sequential_asks_one_group_after_the_other() -> None:
     assert asked(bench) == [("c2", 1, ("b1", "b2"))]
     bench.grant("b1")
     bench.queue("b2")
-    assert asked(bench) == [] and bench.told("queued") == ["b2"]
+    assert asked(bench) == [] and bench.told(LockQueued) == [LockQueued(DeviceId("b2"))]
     bench.queue("b2")
-    assert bench.told("queued") == ["b2"], "told once"
+    assert bench.told(LockQueued) == [LockQueued(DeviceId("b2"))], "told once"
     bench.grant("b2")
     assert asked(bench) == [("c3", 1, ("d1",))]
     assert commanded(bench) == []
@@ -196,7 +197,9 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
     bench.hear(body, "c2")
     entries = len(bench.entries)
     bench.hear(body, "c2")
-    assert len(bench.entries) == entries and bench.told("granted") == ["b1 1:0.0:1"]
+    assert len(bench.entries) == entries and bench.told(LockGranted) == [
+        LockGranted(DeviceId("b1"), "1:0.0:1")
+    ]
 
 
 def test_a_refusal_gives_all_back_and_rests() -> None:
@@ -269,7 +272,7 @@ def test_an_unknown_device_fails_the_run() -> None:
     assert given_back(bench) == [("c1", 1, ("a1",)), ("c2", 1, ("b2",))]
     bench.release("a1")
     bench.release("b2")
-    assert bench.ended == "b1: no such device" and bench.told("failed") == [bench.ended]
+    assert bench.ended == "b1: no such device" and bench.told(Failed) == [Failed(bench.ended)]
 
 
 def test_attempts_behind_a_mark_go_beyond_it_but_not_for_ever() -> None:
@@ -508,7 +511,7 @@ def test_commands_go_one_at_a_time_and_are_repeated() -> None:
     assert given_back(bench) == [("c2", 1, ("b1", "b2"))]
     bench.release("b1", "b2")
     assert bench.stage is None and bench.ended == "" and not bench.part.busy
-    assert len(bench.told("finished")) == 1
+    assert len(bench.told(Finished)) == 1
     bench.wait(60_000)
     assert bench.take(Release) == bench.take(Command) == [], "nothing is repeated"
 
@@ -664,9 +667,9 @@ def test_a_run_within_one_cluster_costs_two_commits() -> None:
     assert commanded(bench) == [("a1", 0)]
     bench.outcome(0)
     assert len(bench.entries) == 2 and bench.stage is None and bench.ended == ""
-    assert [one.what for one in bench.traces] == [
-        *("fired", "attempt", "lock asked", "granted", "executing", "command"),
-        *("outcome", "releasing", "finished"),
+    assert [what_of(one.trace) for one in bench.traces] == [
+        *("fired", "attempt_began", "lock_asked", "lock_granted", "executing", "command_sent"),
+        *("command_answered", "releasing", "finished"),
     ]
     assert all(timer.what != "resend" or timer.of == "" for timer in bench.timers), (
         "nothing is left to repeat"

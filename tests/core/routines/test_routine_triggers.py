@@ -7,6 +7,7 @@ from comesh.core.records import Outcome, Stage
 from comesh.core.routines.runs import MAX_WAITING
 from comesh.core.routines.triggers import MAX_REQUESTS, MISSED_MS
 from comesh.core.stamps import Ballot, Stamp
+from comesh.core.traces import BecameTrue, Dropped, EventCame, Fired, Ignored, StayedTrue
 from comesh.core.work_messages import (
     DeviceEvents,
     EventsSeen,
@@ -27,7 +28,7 @@ def when(device: str = "b1", **more: object) -> Bench:
 
 
 def firings(bench: Bench) -> int:
-    return len(bench.told("fired"))
+    return len(bench.told(Fired))
 
 
 def press(*sequences: int, on: bool = True) -> DeviceEvents:
@@ -88,7 +89,7 @@ def test_fires_when_the_clause_becomes_true() -> None:
     bench.reads("b1", n=1, on=False)
     assert firings(bench) == 0 and bench.routine().truth is False
     bench.reads("b1", n=2, on=True)
-    assert bench.told("fired") == ["became true: b1.on=True"]
+    assert bench.told(Fired) == [Fired(BecameTrue({"b1.on": True}))]
     assert bench.stage is Stage.ACQUIRING_LOCKS and bench.run().fired_ms == bench.wall_ms
     assert {record.key for record in bench.entries[-1]} == {"routine/r", "run/r"}, "one entry"
     bench.reads("b1", n=3, on=True, level=4)
@@ -172,7 +173,7 @@ def test_for_fires_when_it_stayed_true_that_long() -> None:
     bench.wait(4900)
     assert firings(bench) == 0
     bench.wait(200)
-    assert bench.told("fired") == ["true for 5 s: b1.on=True"]
+    assert bench.told(Fired) == [Fired(StayedTrue(5000.0, {"b1.on": True}))]
     assert bench.routine().true_since_ms is None
     bench.wait(60_000)
     assert firings(bench) == 1
@@ -224,11 +225,11 @@ def test_edges_within_the_cooldown_are_ignored_but_known() -> None:
     bench.wait(4000)
     bench.reads("b1", n=3, on=True)
     assert firings(bench) == 1 and bench.routine().truth is True
-    assert bench.told("ignored") == ["became true: b1.on=True; cooldown for 6 s more"]
+    assert bench.told(Ignored) == [Ignored(BecameTrue({"b1.on": True}), cooldown_ms=6000.0)]
     bench.new_leader()
     bench.reads("b1", n=4, on=False)
     bench.reads("b1", n=5, on=True)
-    assert len(bench.told("ignored")) == 2, "the next leader keeps it too"
+    assert len(bench.told(Ignored)) == 2, "the next leader keeps it too"
     bench.wait(6000)
     bench.reads("b1", n=6, on=False)
     bench.reads("b1", n=7, on=True)
@@ -286,7 +287,7 @@ def test_a_schedule_that_ends() -> None:
 def test_an_event_is_taken_once_and_in_order() -> None:
     bench = Bench(program(routine("a1", on_event=is_true("b1"))))
     bench.hear(press(2, 1), "c2")
-    assert bench.told("fired")[0].startswith("event 1 of b1: on=True")
+    assert bench.told(Fired)[0].cause == EventCame(DeviceId("b1"), 1, {"on": True})
     assert firings(bench) == 2 and bench.routine().marks == {"b1": 2}
     assert {record.key for record in bench.entries[-1]} == {"routine/r", "run/r"}, "mark and firing together"
     assert bench.take(EventsSeen) == [("c2", EventsSeen(DeviceId("b1"), R, 2))]
@@ -369,7 +370,7 @@ def test_firings_wait_for_the_live_run_up_to_a_bound() -> None:
     assert "wait already" in answers[-1].why_not
     assert len(bench.routine().waiting) == MAX_WAITING
     bench.reads("b2", n=1, on=True)
-    assert len(bench.told("dropped")) == 2 and bench.routine().truth is True
+    assert len(bench.told(Dropped)) == 2 and bench.routine().truth is True
     first, second = answers[0].run, answers[1].run
     assert bench.run().run == first
     bench.grant("b1")

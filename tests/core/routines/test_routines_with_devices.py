@@ -26,6 +26,7 @@ from comesh.core.routines import Routines
 from comesh.core.stamps import Ballot, Era
 from comesh.core.step import Step
 from comesh.core.strategies import Batch, LockOrder, Strategy
+from comesh.core.traces import Failed, Finished
 from comesh.core.work_messages import Fire, GroupMessage, ToDevices
 
 SOMEBODY = NodeId("n9")
@@ -355,7 +356,7 @@ def test_every_run_ends_and_none_overlap(seed: int, lossy: bool) -> None:
     stuck = [(str(run.run), run.stage.name, run.to_release, run.held) for run in town.runs]
     assert stuck == []
     assert len(town.acted) > 5
-    ends = [one.run for one in town.traces if one.what in ("finished", "failed")]
+    ends = [one.run for one in town.traces if isinstance(one.trace, Finished | Failed)]
     assert lossy or len(ends) == len(set(ends)), "a run ends once"
     records = [one for group in town.groups.values() for one in group.records.values()]
     assert [one for one in records if isinstance(one, RoutineRecord) and one.waiting] == []

@@ -5,9 +5,10 @@ from told_groups import Told, act, config, held, run, run_id
 
 from comesh.core.group.config import Config
 from comesh.core.group.ledger import Ledger
-from comesh.core.ids import GroupId, NodeId
+from comesh.core.ids import DeviceId, GroupId, NodeId
 from comesh.core.records import GroupRecord, HandoffRecord, Record, RoutineRecord, Stage
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era
+from comesh.core.traces import LockGranted
 from comesh.sim.checks import BrokenPromiseError, Checks, Promise
 from comesh.sim.checks.checks import MAX_VIOLATIONS
 from comesh.sim.checks.chronicle import LINES
@@ -418,5 +419,5 @@ def test_the_first_violation_can_end_the_run() -> None:
 def test_observations_of_other_kinds_are_passed_over() -> None:
     told = served()
     told.log.append(act("d1", R1, 0.0, 1.0, refused="fenced"))
-    told.trace(5.0, R1, "granted")
+    told.trace(5.0, R1, LockGranted(DeviceId("d1"), "1:0.0:1"))
     assert told.promises == []

@@ -9,6 +9,7 @@ from comesh.core.journal import DocumentKept
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.records import AuditRecord, DocumentRecord, Firing, Kind, RoutineRecord, Stage, Standing
 from comesh.core.stamps import OPENING, Ballot, Fence, RunId
+from comesh.core.traces import ByHand
 from comesh.core.work_messages import Command, GroupMessage
 from comesh.sim.checks import Promise
 from comesh.sim.checks.answers import Answers
@@ -22,7 +23,7 @@ def paused(of: str = "") -> Standing:
 
 
 def fired(one: RunId, *waiting: RunId) -> RoutineRecord:
-    firings = tuple(Firing(late, 0.0, "by hand") for late in waiting)
+    firings = tuple(Firing(late, 0.0, ByHand("ann")) for late in waiting)
     asked = tuple((f"q{late}", late) for late in (one, *waiting))
     return RoutineRecord(one.routine, 1, requests=asked, waiting=firings)
 

@@ -19,6 +19,7 @@ from comesh.core.records import (
 )
 from comesh.core.stamps import Ballot, Era, RunId
 from comesh.core.strategies import Strategy
+from comesh.core.traces import BecameTrue, ByHand, EventCame, Finished, Releasing
 from comesh.sim.checks import Checks, Promise
 from comesh.sim.checks.progress import Progress
 
@@ -29,7 +30,7 @@ SECOND = Ballot(1, 1)
 
 
 def by_hand(one: RunId, *waiting: RunId, requests: tuple[tuple[str, RunId], ...] = ()) -> RoutineRecord:
-    firings = tuple(Firing(late, 0.0, "by hand") for late in waiting)
+    firings = tuple(Firing(late, 0.0, ByHand("ann")) for late in waiting)
     asked = requests or (("q" + str(one), one),)
     return RoutineRecord(one.routine, 1, requests=asked, waiting=firings)
 
@@ -181,15 +182,15 @@ def test_an_entry_may_end_several_runs_if_their_traces_say_so() -> None:
     told = fired(A)
     told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
     told.commit(3.0, gone(A), ended(A2))
-    told.trace(3.0, A, "granted")
-    told.trace(3.0, A, "finished")
+    told.trace(3.0, A, Releasing(""))
+    told.trace(3.0, A, Finished())
     assert told.promises == []
 
 
 def test_a_trace_that_does_not_end_a_run_is_not_enough() -> None:
     told = fired(A)
     told.commit(2.0, gone(A))
-    told.trace(2.0, A, "releasing")
+    told.trace(2.0, A, Releasing(""))
     assert told.promises == [Promise.NO_LOSS]
 
 
@@ -234,10 +235,10 @@ def test_the_end_of_a_command_by_hand_that_was_lost_may_come_again() -> None:
     """Its routine leaves no record: only the run's own says that it lives."""
     told = commanded_by_hand()
     told.commit(2.0, gone(HAND))
-    told.trace(2.0, HAND, "finished")
+    told.trace(2.0, HAND, Finished())
     lose(told, run(HAND, Stage.EXECUTING), number=1)
     told.commit(52.0, gone(HAND), node="n2")
-    told.trace(52.0, HAND, "finished")
+    told.trace(52.0, HAND, Finished())
     assert told.promises == []
 
 
@@ -255,7 +256,7 @@ def test_an_end_that_was_not_lost_stays() -> None:
 def test_the_end_of_a_command_by_hand_that_was_not_lost_stays() -> None:
     told = commanded_by_hand()
     told.commit(2.0, gone(HAND))
-    told.trace(2.0, HAND, "finished")
+    told.trace(2.0, HAND, Finished())
     lose(told, number=2)
     told.commit(52.0, ordered(HAND), run(HAND, Stage.EXECUTING), node="n2")
     assert told.promises == [Promise.NO_LOSS]
@@ -264,7 +265,7 @@ def test_the_end_of_a_command_by_hand_that_was_not_lost_stays() -> None:
 def test_a_command_by_hand_comes_back_after_its_end() -> None:
     told = commanded_by_hand()
     told.commit(2.0, gone(HAND))
-    told.trace(2.0, HAND, "finished")
+    told.trace(2.0, HAND, Finished())
     told.commit(3.0, ordered(HAND), run(HAND, Stage.EXECUTING))
     assert told.promises == [Promise.NO_LOSS]
 
@@ -301,7 +302,7 @@ def test_what_fires_is_committed_with_the_firing(before: RoutineRecord, after: R
     told.commit(2.0, after, run(A, Stage.ACQUIRING_LOCKS))
     assert told.promises == []
     told.commit(3.0, after, run(A2, Stage.ACQUIRING_LOCKS))
-    told.trace(3.0, A, "finished")
+    told.trace(3.0, A, Finished())
     assert told.promises == [Promise.FIRED_ONCE]
 
 
@@ -317,7 +318,7 @@ def test_a_clause_fires_once_per_entry() -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, routine(truth=False))
-    waits = (Firing(A2, 0.0, "became true"),)
+    waits = (Firing(A2, 0.0, BecameTrue({})),)
     told.commit(2.0, routine(truth=True, waiting=waits), run(A, Stage.ACQUIRING_LOCKS))
     assert told.promises == [Promise.FIRED_ONCE]
 
@@ -341,7 +342,7 @@ def test_one_event_fires_twice() -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, routine(marks={"b": 1}))
-    waiting = (Firing(A2, 0.0, "event"),)
+    waiting = (Firing(A2, 0.0, EventCame(DeviceId("d1"), 1, {})),)
     told.commit(2.0, routine(marks={"b": 2}, waiting=waiting), run(A, Stage.ACQUIRING_LOCKS))
     assert told.promises == [Promise.FIRED_ONCE]
 
@@ -350,7 +351,7 @@ def test_two_events_fire_twice() -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, routine(marks={"b": 1}))
-    waiting = (Firing(A2, 0.0, "event"),)
+    waiting = (Firing(A2, 0.0, EventCame(DeviceId("d1"), 1, {})),)
     told.commit(2.0, routine(marks={"b": 3}, waiting=waiting), run(A, Stage.ACQUIRING_LOCKS))
     assert told.promises == []
 

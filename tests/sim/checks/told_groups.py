@@ -23,6 +23,7 @@ from comesh.core.records import (
 )
 from comesh.core.stamps import FIRST_ERA, OPENING, Ballot, Era, RunId, Stamp
 from comesh.core.strategies import Strategy
+from comesh.core.traces import ByHand, Trace
 from comesh.drivers.interface import DeviceCommand
 from comesh.drivers.virtual.devices import Acted
 from comesh.sim.checks import Checks, Promise
@@ -47,11 +48,11 @@ def run(
 ) -> RunRecord:
     steps = tuple(RoutineStep(DeviceId(device), ON) for device in devices)
     groups = {step.device: GroupId(group) for step in steps}
-    return RunRecord(one, stage, attempt, 0.0, "by hand", Strategy.SEQUENTIAL, steps, groups)
+    return RunRecord(one, stage, attempt, 0.0, ByHand("ann"), Strategy.SEQUENTIAL, steps, groups)
 
 
 def ended(one: RunId, *waiting: RunId, reason: str = "") -> RoutineRecord:
-    firings = tuple(Firing(waits, 0.0, "by hand") for waits in waiting)
+    firings = tuple(Firing(waits, 0.0, ByHand("ann")) for waits in waiting)
     return RoutineRecord(one.routine, 1, waiting=firings, ended=Ended(one, reason))
 
 
@@ -153,8 +154,8 @@ class Told:
         )
         self.checks.observe(at_ms, NodeId(node), told)
 
-    def trace(self, at_ms: float, one: RunId, what: str) -> None:
-        self.checks.observe(at_ms, NodeId("n1"), RunTraced(one, what, ""))
+    def trace(self, at_ms: float, one: RunId, trace: Trace) -> None:
+        self.checks.observe(at_ms, NodeId("n1"), RunTraced(one, trace))
 
     @property
     def promises(self) -> list[Promise]:

@@ -23,6 +23,15 @@ from comesh.core.routines.runs import Runs, under_way
 from comesh.core.routines.stages import moved
 from comesh.core.stamps import FIRST_ERA, Era, Fence, RunId
 from comesh.core.step import Step
+from comesh.core.traces import (
+    CommandAnswered,
+    Executing,
+    LockGranted,
+    LockQueued,
+    LockRefused,
+    Wounded,
+    shortened,
+)
 from comesh.core.work_messages import (
     CommandState,
     Fenced,
@@ -97,13 +106,13 @@ class Answers:
             before = held.get(one.device)
             if before is None or (before.era, before.stamp) < (one.era, one.granted):
                 held[one.device] = Held(one.device, one.granted, one.era)
-                trace(self._serving, run.run, "granted", f"{one.device} {one.granted}")
+                trace(self._serving, run.run, LockGranted(one.device, str(one.granted)))
                 changed = True
         return replace(run, held=tuple(held[device] for device in sorted(held))) if changed else run
 
     def _on_refused(self, run: RunRecord, refused: list[LockAnswer], step: Step) -> None:
         for one in refused:
-            trace(self._serving, run.run, "refused", f"{one.device}: {one.refused}")
+            trace(self._serving, run.run, LockRefused(one.device, one.refused))
         unknown = [one.device for one in refused if one.refused == "unknown"]
         if unknown:
             asked = maybe_asked(run, self._serving.settings)
@@ -129,7 +138,7 @@ class Answers:
             told = frozenset()
         queued = [one.device for one in body.answers if one.queued and one.device not in told]
         for device in queued:
-            trace(self._serving, run.run, "queued", device)
+            trace(self._serving, run.run, LockQueued(device))
         self._queued[run.run.routine] = (run.run, run.attempt, told.union(queued))
 
     def on_wound(self, message: GroupMessage, body: Wound, step: Step) -> None:
@@ -139,7 +148,7 @@ class Answers:
         elif body.stop:
             self._runs.stop_run(run, f"{body.stop} broke its lock of {body.device}", step)
         elif self._gives_back(run):
-            trace(self._serving, run.run, "wounded", f"{body.device}, attempt {run.attempt}")
+            trace(self._serving, run.run, Wounded(body.device, run.attempt))
             rest = manner_of(run).rest is not None
             self._runs.give_back(run, step, f"wounded at {body.device}", rest=rest, beyond=body.attempt)
 
@@ -202,7 +211,7 @@ class Answers:
         merged = replace(moved(confirmation.merged(run), Stage.EXECUTING), era=self._serving.era)
         if merged != run:
             self._serving.put(merged)
-            trace(self._serving, run.run, "executing", f"goes on at step {len(merged.progress)}")
+            trace(self._serving, run.run, Executing(run.attempt, len(run.steps), len(merged.progress)))
         self._runs.advance(merged, step)
 
     def _outdated(self, message: GroupMessage, era: Era) -> bool:
@@ -231,8 +240,8 @@ class Answers:
             body.fence != self._serving.fence or self._is_hearsay(message, run, body.device)
         ):
             return  # It was the leader before that was refused, or one that refuses without knowing.
-        detail = f": {body.state.detail}" if body.state.detail else ""
-        trace(self._serving, run.run, "outcome", f"step {number}: {body.device} {outcome}{detail}")
+        answered = CommandAnswered(number, body.device, str(outcome), shortened(body.state.detail))
+        trace(self._serving, run.run, answered)
         early[number] = StepResult(outcome, body.state.detail)
         progress = list(run.progress)
         while len(progress) in early:

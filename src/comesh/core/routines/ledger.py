@@ -6,9 +6,7 @@ from comesh.core.ids import RoutineId
 from comesh.core.program import RoutineProgram
 from comesh.core.records import RoutineRecord, RunRecord, routine_key, run_key
 from comesh.core.stamps import RunId
-
-MAX_DETAIL = 300
-"""Characters of one line of a trace."""
+from comesh.core.traces import Trace
 
 
 def routine_record(serving: Serving, routine: RoutineProgram) -> RoutineRecord:
@@ -27,5 +25,6 @@ def new_run(serving: Serving, routine: RoutineProgram) -> RunId:
     return RunId(routine.id, routine.birth, serving.stamp())
 
 
-def trace(serving: Serving, run: RunId, what: str, detail: str = "") -> None:
-    serving.tell(RunTraced(run, what, detail if len(detail) <= MAX_DETAIL else detail[:MAX_DETAIL] + "..."))
+def trace(serving: Serving, run: RunId, what: Trace) -> None:
+    """Told after the commit of what is staged."""
+    serving.tell(RunTraced(run, what))

@@ -13,6 +13,7 @@ import msgspec
 from comesh.core.group.serving import Serving
 from comesh.core.ids import GroupId
 from comesh.core.step import Step
+from comesh.core.traces import Trace
 from comesh.core.work_messages import Command, Work
 
 PART = "routines"
@@ -27,8 +28,8 @@ class PendingRequest(msgspec.Struct, frozen=True):
     """What for, of what, and which attempt or step. The body may change under one key without haste."""
     to: GroupId
     body: Work
-    trace: tuple[str, str] | None = None
-    """What to tell of it, and its details, when it is first said."""
+    trace: Trace | None = None
+    """What to tell of it when it is first said."""
     said: bool = False
     """By somebody else, on the owner's behalf: it is only repeated."""
 

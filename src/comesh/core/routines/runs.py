@@ -50,6 +50,22 @@ from comesh.core.routines.stages import moved
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
 from comesh.core.strategies import MAX_REST_MS, Strategy, StrategyName, doubling_rest, strategy_of
+from comesh.core.traces import (
+    AttemptBegan,
+    ByHand,
+    Cause,
+    CommandSent,
+    Dropped,
+    Executing,
+    Failed,
+    Finished,
+    Fired,
+    LeaderTookOver,
+    LockAsked,
+    LockPassedOn,
+    Releasing,
+    shortened,
+)
 from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release, SetDevice
 
 MAX_WAITING = 8
@@ -70,19 +86,19 @@ class Runs:
 
     # -- firing ------------------------------------------------------------------------------------------
 
-    def fire(self, routine: RoutineProgram, why: str, step: Step) -> RunId | None:
+    def fire(self, routine: RoutineProgram, cause: Cause, step: Step) -> RunId | None:
         """Fire a routine now, or once its live run ended. None: too many wait already."""
         record = routine_record(self.serving, routine)
         run = new_run(self.serving, routine)
         live = live_run(self.serving, routine.id)
         if live is not None and len(record.waiting) >= MAX_WAITING:
-            trace(self.serving, run, "dropped", f"{why}; {MAX_WAITING} firings wait already")
+            trace(self.serving, run, Dropped(f"{MAX_WAITING} firings wait already", cause))
             return None
-        firing = Firing(run, step.wall_ms, why)
+        firing = Firing(run, step.wall_ms, cause)
         waiting = record.waiting if live is None else (*record.waiting, firing)
         until_ms = step.wall_ms + routine.cooldown_ms
         self.serving.put(replace(record, waiting=waiting, cooldown_until_ms=until_ms))
-        trace(self.serving, run, "fired", why if live is None else f"{why}; waits for {live.run}")
+        trace(self.serving, run, Fired(cause, None if live is None else str(live.run)))
         if live is None:
             self._start(routine, firing, step)
         return run
@@ -96,10 +112,10 @@ class Runs:
             return None, f"{live.run} commands {wish.device} by hand already; wait for its end"
         run = RunId(routine, 0, self.serving.stamp())
         only = RoutineStep(wish.device, wish.action)
-        why = f"by hand, {by}"
-        trace(self.serving, run, "fired", why)
+        cause = ByHand(by)
+        trace(self.serving, run, Fired(cause))
         self._begin_run(
-            Firing(run, step.wall_ms, why),
+            Firing(run, step.wall_ms, cause),
             Strategy.SEQUENTIAL,
             (only,),
             {wish.device: self.serving.group},
@@ -125,21 +141,22 @@ class Runs:
             stage=Stage.ACQUIRING_LOCKS,
             attempt=1,
             fired_ms=firing.fired_ms,
-            why=firing.why,
+            cause=firing.cause,
             strategy=strategy,
             steps=steps,
             groups=groups,
             era=self.serving.era,
         )
         self.serving.put(run)
-        trace(self.serving, run.run, "attempt", f"1: {run.strategy}")
+        trace(self.serving, run.run, AttemptBegan(1, str(run.strategy)))
         self.advance(run, step)
 
     # -- taking up ---------------------------------------------------------------------------------------
 
     def begin(self, step: Step) -> None:
         for run in self.serving.all(RunRecord):
-            trace(self.serving, run.run, "leader", f"{self.serving.surroundings.own} {self.serving.ballot}")
+            took_over = LeaderTookOver(self.serving.surroundings.own, str(self.serving.ballot))
+            trace(self.serving, run.run, took_over)
             self._take_up(run, step)
         for record in self.serving.all(RoutineRecord):
             routine = self._program_of(record.routine)
@@ -170,7 +187,7 @@ class Runs:
     def _forget(self, record: RoutineRecord) -> None:
         """The routine was removed: a live run finishes, what waits for it does not start."""
         for firing in record.waiting:
-            trace(self.serving, firing.run, "dropped", "the routine was removed")
+            trace(self.serving, firing.run, Dropped("the routine was removed"))
         if live_run(self.serving, record.routine) is None:
             self.serving.drop(routine_key(record.routine))
         elif record.waiting:
@@ -198,7 +215,7 @@ class Runs:
             return
         for pending in self._pending_requests.keep(routine, self._wanted(run), step):
             if pending.trace is not None:
-                trace(self.serving, run.run, *pending.trace)
+                trace(self.serving, run.run, pending.trace)
 
     def fail(self, run: RunRecord, step: Step, reason: str, *, devices: list[DeviceId] | None = None) -> None:
         """Give up: release these devices, or all that it can have asked for."""
@@ -212,7 +229,7 @@ class Runs:
         for record in self.serving.all(RoutineRecord):
             if record.waiting and routine in (None, record.routine):
                 for firing in record.waiting:
-                    trace(self.serving, firing.run, "dropped", why)
+                    trace(self.serving, firing.run, Dropped(why))
                 self.serving.put(replace(record, waiting=()))
         for run in self.serving.all(RunRecord):
             if routine in (None, run.run.routine):
@@ -248,7 +265,7 @@ class Runs:
             era=self.serving.era,
         )
         self.serving.put(run)
-        trace(self.serving, run.run, "attempt", f"{run.attempt}: {why}")
+        trace(self.serving, run.run, AttemptBegan(run.attempt, str(run.strategy), why))
         if rest:
             self._rest(run, step)
         self.advance(run, step)
@@ -270,7 +287,7 @@ class Runs:
     def _become_executing(self, run: RunRecord) -> RunRecord:
         run = moved(run, Stage.EXECUTING)
         self.serving.put(run)
-        trace(self.serving, run.run, "executing", f"attempt {run.attempt}, {len(run.steps)} steps")
+        trace(self.serving, run.run, Executing(run.attempt, len(run.steps)))
         return run
 
     def _become_releasing(self, run: RunRecord, reason: str, devices: list[DeviceId]) -> RunRecord:
@@ -281,7 +298,7 @@ class Runs:
             to_release=released(run, devices, run.attempt),
         )
         self.serving.put(run)
-        trace(self.serving, run.run, "releasing", reason)
+        trace(self.serving, run.run, Releasing(shortened(reason)))
         return run
 
     def _end(self, run: RunRecord, step: Step) -> None:
@@ -291,7 +308,7 @@ class Runs:
         if self._resting.pop(routine_id, None) is not None:
             self.serving.cancel_timer(PART, REST, routine_id, step)
         self.serving.drop(run_key(routine_id))
-        trace(self.serving, run.run, "failed" if run.reason else "finished", run.reason)
+        trace(self.serving, run.run, Failed(shortened(run.reason)) if run.reason else Finished())
         routine = self._program_of(routine_id)
         if routine is None:
             self.serving.drop(routine_key(routine_id))
@@ -322,7 +339,7 @@ class Runs:
             return
         reason = "outage: whether it started is not known"
         self.serving.put(replace(record, waiting=record.waiting[1:], ended=Ended(firing.run, reason)))
-        trace(self.serving, firing.run, "failed", reason)
+        trace(self.serving, firing.run, Failed(reason))
         self._next(routine.id, step)
 
     def _is_doubtful(self, firing: Firing) -> bool:
@@ -368,10 +385,7 @@ class Runs:
                 LockRequest(
                     run.run, run.attempt, devices, run.fired_ms, word, self.serving.fence, onward=rest
                 ),
-                (
-                    "lock passed on" if group in passed_on else "lock asked",
-                    f"{', '.join(devices)} of {group}, attempt {run.attempt}",
-                ),
+                (LockPassedOn if group in passed_on else LockAsked)(devices, group, run.attempt),
                 said=group in passed_on,
             )
             for group, devices in to_ask(run, settings)
@@ -403,7 +417,7 @@ class Runs:
             ("command", one.device, number),
             run.groups[one.device],
             Command(origin, one.device, one.action, self.serving.fence),
-            ("command", f"step {number}: {one.device} {one.action}"),
+            CommandSent(number, one.device, one.action.command, one.action.argument),
         )
 
 

@@ -30,6 +30,7 @@ from comesh.core.routines.readings import Readings
 from comesh.core.routines.runs import MAX_WAITING, Runs
 from comesh.core.stamps import RunId
 from comesh.core.step import Step
+from comesh.core.traces import BecameTrue, ByHand, CameDue, Cause, EventCame, Ignored, Seen, StayedTrue
 from comesh.core.values import Value
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, GroupMessage, Ordered, Reading
 
@@ -131,7 +132,7 @@ class Triggers:
             # Readings that come at once, after a silence, may let it flicker: that is one change.
             if self._became_true.get(routine_id) != self._serving.next_entry:
                 self._became_true[routine_id] = self._serving.next_entry
-                self._fire(routine, "became true: " + self._told(routine_id, values), step)
+                self._fire(routine, BecameTrue(self._seen(routine_id, values)), step)
         else:
             self._serving.cancel_timer(PART, FOR, routine_id, step)
 
@@ -144,26 +145,26 @@ class Triggers:
             self._serving.set_timer(PART, FOR, routine.id, left_ms, step)
             return
         self._serving.put(replace(record, true_since_ms=None))
-        told = self._told(routine.id, self._values(routine.id, step))
-        self._fire(routine, f"true for {routine.for_ms / 1000:g} s: {told}", step)
+        seen = self._seen(routine.id, self._values(routine.id, step))
+        self._fire(routine, StayedTrue(routine.for_ms, seen), step)
 
-    def _told(self, routine: RoutineId, values: Mapping[ReadingName, Value | None]) -> str:
+    def _seen(self, routine: RoutineId, values: Mapping[ReadingName, Value | None]) -> Seen:
         names = sorted(self._clauses[routine].reads)
-        return ", ".join(f"{one}.{reading}={values.get((one, reading))}" for one, reading in names)
+        return {f"{one}.{reading}": values.get((one, reading)) for one, reading in names}
 
-    def _fire(self, routine: RoutineProgram, why: str, step: Step) -> None:
+    def _fire(self, routine: RoutineProgram, cause: Cause, step: Step) -> None:
         order = paused(self._serving, routine.id)
         if order is not None:
             run = new_run(self._serving, routine)
-            trace(self._serving, run, "ignored", f"{why}; paused by {order.by}")
+            trace(self._serving, run, Ignored(cause, paused_by=order.by))
             return
         record = routine_record(self._serving, routine)
         left_ms = record.cooldown_until_ms - step.wall_ms
         if left_ms > 0:
             run = new_run(self._serving, routine)
-            trace(self._serving, run, "ignored", f"{why}; cooldown for {left_ms / 1000:g} s more")
+            trace(self._serving, run, Ignored(cause, cooldown_ms=left_ms))
             return
-        self._runs.fire(routine, why, step)
+        self._runs.fire(routine, cause, step)
 
     # -- schedules ---------------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Triggers:
             latest_ms, next_ms = next_ms, routine.schedule(next_ms)
         if latest_ms is not None:
             self._serving.put(replace(record, instant_ms=latest_ms))
-            self._fire(routine, f"scheduled for {latest_ms:.0f}", step)
+            self._fire(routine, CameDue(latest_ms), step)
         if next_ms is not None:
             sleep_ms = min(next_ms - step.wall_ms, MAX_SLEEP_MS)
             self._serving.set_timer(PART, SCHEDULE, routine.id, sleep_ms, step)
@@ -202,8 +203,7 @@ class Triggers:
             self._serving.put(replace(record, marks={**record.marks, body.device: event.sequence}))
             values = {(str(body.device), reading): value for reading, value in event.values.items()}
             if routine.on_event.evaluate(values):
-                told = ", ".join(f"{reading}={value}" for reading, value in sorted(event.values.items()))
-                self._fire(routine, f"event {event.sequence} of {body.device}: {told}", step)
+                self._fire(routine, EventCame(body.device, event.sequence, event.values), step)
         mark = routine_record(self._serving, routine).marks.get(body.device, 0)
         self._serving.answer(message, sender, EventsSeen(body.device, body.routine, mark))
 
@@ -230,7 +230,7 @@ class Triggers:
         self._serving.answer(message, sender, Ordered(body.request, run, why_not))
 
     def _fire_by_hand(self, routine: RoutineProgram, body: Fire, step: Step) -> RunId | None:
-        run = self._runs.fire(routine, f"by hand, {body.by or body.request}", step)
+        run = self._runs.fire(routine, ByHand(body.by or body.request), step)
         if run is not None:
             record = routine_record(self._serving, routine)
             requests = (*record.requests, (body.request, run))[-MAX_REQUESTS:]

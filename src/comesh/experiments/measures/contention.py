@@ -14,6 +14,7 @@ from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
 from comesh.core.streams import stream
+from comesh.core.traces import AttemptBegan, Executing, Failed, Finished, Fired
 from comesh.experiments.measures.mesh import Mesh, by_hand, switches
 from comesh.experiments.measures.presets import Running
 from comesh.experiments.stage import Row, percentile
@@ -68,15 +69,15 @@ class Contenders:
         if not isinstance(told, RunTraced):
             return
         run = told.run
-        match told.what:
-            case "fired":
+        match told.trace:
+            case Fired():
                 self.fired_ms[run] = now_ms
-            case "attempt":
+            case AttemptBegan():
                 self.attempts[run] = self.attempts.get(run, 0) + 1
-            case "executing":
+            case Executing():
                 self.waited_ms.setdefault(run, now_ms - self.fired_ms[run])
-            case "finished" | "failed":
-                self.finished[run.routine] += told.what == "finished"
+            case Finished() | Failed():
+                self.finished[run.routine] += isinstance(told.trace, Finished)
                 self._fire_later(run.routine, now_ms)
             case _:
                 pass

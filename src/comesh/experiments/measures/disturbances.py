@@ -21,6 +21,7 @@ from comesh.core.effects import CommandDevice, ReadDevice
 from comesh.core.ids import NodeId, RoutineId
 from comesh.core.plan import DEPLOYMENT
 from comesh.core.stamps import RunId
+from comesh.core.traces import Failed, Finished
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import work_of
 from comesh.experiments.measures.presets import Running
@@ -166,15 +167,16 @@ def firings_of(mesh: Mesh, work: Workload, *, until_ms: float) -> list[Firing]:
 def _told(firing: Firing, mesh: Mesh, left_ms: dict[RunId, float], *, hop_ms: float) -> Row:
     """outcome: finished if one of its runs did, failed if all of them did, otherwise open."""
     ends = {
-        traced.run: traced
+        traced.run: traced.trace
         for traced in mesh.traces
-        if traced.run in firing.runs and traced.what in ("finished", "failed")
+        if traced.run in firing.runs and isinstance(traced.trace, Finished | Failed)
     }
     outcome, reason = "open", None
-    if any(end.what == "finished" for end in ends.values()):
+    if any(isinstance(end, Finished) for end in ends.values()):
         outcome = "finished"
     elif ends and len(ends) == len(firing.runs):
-        outcome, reason = "failed", ends[firing.runs[0]].detail
+        first = ends[firing.runs[0]]
+        outcome, reason = "failed", first.reason if isinstance(first, Failed) else None
     left = [left_ms[run] for run in firing.runs if run in left_ms]
     return {
         "routine": firing.routine,

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from comesh.core import traces
 from comesh.core.effects import Observation, RunTraced
 from comesh.core.ids import DeviceId, NodeId, RoutineId
 from comesh.core.membership import MembershipSettings
@@ -114,6 +115,10 @@ def with_lost(table: Table) -> Table:
     )
 
 
+def _is_by_hand(trace: traces.Trace) -> bool:
+    return isinstance(trace, traces.Fired) and isinstance(trace.cause, traces.ByHand)
+
+
 class _Again:
     """Fires each routine once more when its first run executes, at the node that leads it."""
 
@@ -127,10 +132,10 @@ class _Again:
         if not isinstance(told, RunTraced):
             return
         routine = told.run.routine
-        if told.what == "executing" and routine not in self.first:
+        if isinstance(told.trace, traces.Executing) and routine not in self.first:
             self.first[routine] = told.run
             self._mesh.world.engine.at(now_ms, Priority.TIMER, self._fire, routine, node)
-        elif told.what == "fired" and routine in self.first and told.detail.startswith("by hand"):
+        elif routine in self.first and _is_by_hand(told.trace):
             self.second.setdefault(routine, told.run)
 
     def after(self, run: RunId) -> RunId | None:

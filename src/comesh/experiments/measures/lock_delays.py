@@ -21,6 +21,7 @@ from comesh.core.ids import DeviceId, NodeId
 from comesh.core.journal import Appended
 from comesh.core.records import DeviceRecord, Gone, RunRecord, Stage
 from comesh.core.stamps import RunId
+from comesh.core.traces import Executing, LockAsked
 from comesh.experiments.measures.histories import Moment, Proposals, Sample
 
 
@@ -105,11 +106,14 @@ class _Reader:
         self._waits.append(Sample(at_ms, at_ms - free_ms))
 
     def traced(self, at_ms: float, told: RunTraced) -> None:
-        if told.what == "lock asked":
-            for device in told.detail.partition(" of ")[0].split(", "):
-                self._asked_ms.setdefault((told.run, device), at_ms)
-        elif told.what == "executing":
-            self._executes_ms.setdefault(told.run, at_ms)
+        match told.trace:
+            case LockAsked(devices=devices):
+                for device in devices:
+                    self._asked_ms.setdefault((told.run, device), at_ms)
+            case Executing():
+                self._executes_ms.setdefault(told.run, at_ms)
+            case _:
+                pass
 
     def found(self) -> LockDelays:
         """At the end of the history: a run may be seen to execute before its last grant is."""

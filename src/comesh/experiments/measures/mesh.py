@@ -21,6 +21,7 @@ from comesh.core.program import DeviceProgram, Program, ProtocolSettings, Routin
 from comesh.core.selection.planning import make_plan
 from comesh.core.stamps import RunId
 from comesh.core.strategies import Strategy
+from comesh.core.traces import Trace
 from comesh.core.work_messages import GroupMessage, Work
 from comesh.drivers.virtual.devices import SWITCH, DeviceSpec
 from comesh.experiments.measures.histories import Change, Commit, Proposals
@@ -64,8 +65,7 @@ class Traced(NamedTuple):
     at_ms: float
     node: NodeId
     run: RunId
-    what: str
-    detail: str
+    trace: Trace
 
 
 class Mesh:
@@ -178,7 +178,7 @@ class Mesh:
                 if told.state == "serving":
                     self._leaders[told.group] = (node, told.config)
             case RunTraced():
-                self.traces.append(Traced(now_ms, node, told.run, told.what, told.detail))
+                self.traces.append(Traced(now_ms, node, told.run, told.trace))
             case _:
                 pass
 

@@ -17,6 +17,7 @@ from comesh.core.ids import GroupId, NodeId
 from comesh.core.journal import Appended, JournalRecord
 from comesh.core.messages import Message
 from comesh.core.stamps import NO_BALLOT, RunId
+from comesh.core.traces import Finished
 from comesh.core.work_messages import GroupMessage
 from comesh.experiments.measures.mesh import Mesh
 from comesh.experiments.measures.mesh_operations import WARM_S, crash_leader
@@ -160,7 +161,7 @@ def cost(topology: Topology, setup: Running, *, seed: int, seconds: float) -> Ro
         tally.begin()
         mesh.commits.clear()
         mesh.run(seconds)
-    runs = {traced.run for traced in busy.traces if traced.what == "finished"}
+    runs = {traced.run for traced in busy.traces if isinstance(traced.trace, Finished)}
     delays = _delays(busy, work)
     node_seconds = len(topology.nodes) * seconds
     count = max(1, len(runs))

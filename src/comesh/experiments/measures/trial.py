@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from comesh.core.effects import RunTraced
+from comesh.core.traces import Executing, Fired
 from comesh.experiments.measures.deployed_workload import CENTRAL, MESH
 from comesh.experiments.measures.histories import Moment, Sample, elections, quorums, transfers
 from comesh.experiments.measures.lock_delays import lock_delays
@@ -107,10 +108,10 @@ def _run_rows(moments: Sequence[Moment], window: Window) -> list[Row]:
             moment.what.run
             for moment in moments
             if isinstance(moment.what, RunTraced)
-            and moment.what.what == what
+            and isinstance(moment.what.trace, kind)
             and window.from_ms <= moment.at_ms <= window.until_ms
         }
-        for what in ("fired", "executing")
+        for what, kind in (("fired", Fired), ("executing", Executing))
     }
     return [{"measure": f"runs {what}", "value": len(runs)} for what, runs in told.items()]
 

@@ -38,6 +38,7 @@ from comesh.core.records import (
 )
 from comesh.core.stamps import RunId
 from comesh.core.strategies import StrategyName
+from comesh.core.traces import Ending
 from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
@@ -46,8 +47,6 @@ KEPT_ENDED: Final = 20_000
 KEPT_REQUESTS: Final = 20_000
 KEPT_TOKENS: Final = 5000
 """Events of one group's devices that are remembered."""
-ENDS: Final = ("finished", "failed", "dropped")
-"""The last word of a run's trace."""
 
 
 class LiveRun:
@@ -116,7 +115,7 @@ class Runs:
             self._test_causes(at_ms, causes)
 
     def on_traced(self, at_ms: float, node: NodeId, told: RunTraced) -> None:
-        if told.what in ENDS and self._missing.pop(told.run, None) is not None:
+        if isinstance(told.trace, Ending) and self._missing.pop(told.run, None) is not None:
             self._end(told.run)
 
     def on_state(
