@@ -91,7 +91,7 @@ class Dropped(_Trace, frozen=True):
 
     reason: str
     cause: Cause | None = None
-    """Of one that was not even fired: too many wait."""
+    """Why it would have fired, where too many wait already."""
 
 
 class AttemptBegan(_Trace, frozen=True):
@@ -173,7 +173,7 @@ class CommandAnswered(_Trace, frozen=True):
 
 
 class Releasing(_Trace, frozen=True):
-    """It gives its locks back."""
+    """The run gives its locks back."""
 
     reason: str
     """Why it failed; empty: it did not."""

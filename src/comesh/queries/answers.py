@@ -161,10 +161,10 @@ class News(msgspec.Struct, frozen=True, tag_field="event", tag="news"):
     """leader, device, run, member, trouble"""
     about: str
     what: str
-    """Of a run: the kind of the trace."""
+    """What happened; for a run, the kind of its trace."""
     detail: str = ""
     trace: Trace | None = None
-    """Of a run: what it did."""
+    """What the run did, where the news is about one."""
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="lost"):
@@ -200,7 +200,7 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     answered_by: NodeId
     nodes: tuple[NodeListed, ...]
     time_zone: str = ""
-    """The document's, by which its clauses and schedules go."""
+    """The time zone of the document, by which its clauses and schedules go."""
 
 
 class NodeAnswer(Freshness, frozen=True, kw_only=True):
@@ -258,7 +258,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
     """There are more."""
     time_zone: str = ""
-    """The document's."""
+    """The time zone of the document."""
 
 
 class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,7 +271,7 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     silent: dict[NodeId, Silence] = {}
     """Nodes that did not answer: what only they know is missing."""
     time_zone: str = ""
-    """The document's."""
+    """The time zone of the document."""
 
 
 class MeshStatus(msgspec.Struct, frozen=True, kw_only=True):
