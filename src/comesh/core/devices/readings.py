@@ -31,7 +31,7 @@ class Readings:
         self._serving = cluster.serving
         self._unseen: dict[GroupId, _Unseen] = {}
         self._asked: dict[tuple[DeviceId, GroupId], Fence] = {}
-        """Leaders of routines that asked and have confirmed nothing since. The next reading that their group gets
+        """Leaders of routines that asked and have confirmed nothing since. The next reading for their group
         answers them, also if there was no reading yet when they asked."""
 
     def change(self, sensed: Sensed, step: Step) -> None:
