@@ -13,10 +13,8 @@ STILL_TO_DO = (
     "core/devices",
     "core/group",
     "core/routines",
-    "drivers",
     "experiments",
     "runtime",
-    "sim",
     "queries",
     "api",
 )
@@ -24,6 +22,7 @@ STILL_TO_DO = (
 DONE_WITHIN = (
     "runtime/bundle.py",
     "runtime/credentials.py",
+    "runtime/devices",
     "runtime/invitation.py",
     "runtime/journal",
     "runtime/keyring.py",

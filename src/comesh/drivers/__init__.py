@@ -1,1 +1,1 @@
-"""How devices are reached: one module or folder per technology, all behind one small interface."""
+"""Drivers reach devices: one module or folder per technology, all behind one small interface."""

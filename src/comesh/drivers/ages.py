@@ -1,4 +1,4 @@
-"""How old a command is when it comes, without clocks that agree.
+"""Measures how old a command is on arrival, without clocks that agree.
 
 A datagram may wait anywhere: in a socket of a process that was stopped, in a queue, in the mesh. A command
 that waited too long must not be begun: whoever sent it has given it up, and another run may hold the device.
@@ -14,14 +14,14 @@ was not done and sends it again, and the sender knows the clock.
 from typing import Final
 
 MAX_AGE_MS: Final = 2000.0
-"""Maximum age of a command, including that of the answer before it."""
+"""Maximum age of a command, including the age of the answer before it."""
 MAX_PAUSE_MS: Final = 900.0
-"""What a device was to do, and is this late with, it does not do: its process was stopped. Together with
+"""A device skips an action that it is this late with, because its process was stopped. Together with
 MAX_AGE_MS this stays below what the protocol allows."""
 
 
 class PeerClock:
-    """What the clock of another process shows at least."""
+    """A lower bound for the clock of another process."""
 
     def __init__(self) -> None:
         self._life = ""
@@ -32,10 +32,11 @@ class PeerClock:
         self._ahead_ms = their_ms - own_ms
 
     def at(self, own_ms: float) -> tuple[str, float]:
-        """The life of that process, and its time at least; the life is empty if nothing is known."""
+        """Returns the life of that process and the least its clock shows; the life is empty if nothing is
+        known."""
         return self._life, own_ms + self._ahead_ms
 
 
 def is_too_old(life: str, at_ms: float, *, own_life: str, now_ms: float) -> bool:
-    """Whether a command that was sent when this clock showed at_ms, or later, may not be begun."""
+    """True if a command sent when this clock showed at_ms, or later, is too old to begin."""
     return life != own_life or now_ms - at_ms > MAX_AGE_MS

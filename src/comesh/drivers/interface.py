@@ -1,4 +1,4 @@
-"""What a driver is: one device, as this node reaches it.
+"""The driver interface: one device, as this node reaches it.
 
     driver = make_driver(...)
     await driver.open()
@@ -31,46 +31,47 @@ READ_TIMEOUT_MS: Final = 2000.0
 
 Readings = dict[str, Value]
 Report = Callable[[Readings, str | None], None]
-"""What a device says by itself: readings; and the token of an event, told until it is acknowledged."""
+"""Called when a device reports by itself: its readings, and the token of an event, which is repeated until it
+is acknowledged."""
 
 
 Ended = Callable[[Readings | Exception], None]
-"""How a call ended, said once: all readings, or what `read` or `command` would have raised."""
+"""Called once when a call ends: all readings, or the exception that `read` or `command` would have raised."""
 
 
 class DeviceFailedError(Exception):
-    """The device did not do it, or did not answer; str() says why, for people."""
+    """The device did not carry out the call, or did not answer; str() says why, for people."""
 
 
 class NoAnswerError(DeviceFailedError):
-    """The device did not answer: whether it did it, or still will, is not known."""
+    """The device did not answer: it may have carried out the command, or may still do so."""
 
 
 class TooLateError(DeviceFailedError):
-    """The command was not begun, because it came too late; the same may be asked again."""
+    """The command was not begun because it arrived too late; it may be sent again."""
 
 
 class DeviceCommand(msgspec.Struct, frozen=True, array_like=True):
-    """An action on its way to a device; the device's log has it whole."""
+    """An action on its way to a device; the device's log records all of it."""
 
     action: Action
     origin: Origin | None = None
-    """The step of a run that wants it. Its grant fences: a device that can refuses what comes under a lower
-    one than it has seen."""
+    """The step of a run that wants it. Its grant is a fencing token: a device that fences refuses a command
+    whose grant is lower than one it has seen."""
     by: NodeId = NO_NODE
-    """The node that sent it, and when by its clock."""
+    """The node that sent it, and the time by its clock."""
     sent_ms: Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)] = 0.0
 
 
 class Driver(Protocol):
     async def open(self) -> None:
-        """Get ready to be asked; not reaching the device is no error yet."""
+        """Prepare for calls; an unreachable device is not an error yet."""
         ...
 
     async def close(self) -> None: ...
 
     async def read(self) -> Readings:
-        """All readings by name."""
+        """Returns all readings by name."""
         ...
 
     async def command(self, asked: DeviceCommand) -> Readings: ...
@@ -80,13 +81,13 @@ class Driver(Protocol):
         ...
 
     def acknowledge(self, token: str) -> None:
-        """The event with this token, and those before it, need not be told again."""
+        """Confirm the event with this token and all before it: the device stops repeating them."""
         ...
 
 
 @runtime_checkable
 class PromptDriver(Protocol):
-    """A driver that can often answer at once, so that nobody waits: without a task, in microseconds.
+    """A driver that can often answer at once, in microseconds and without a task.
 
     Both return None where it cannot, and then nothing was done: `read` or `command` is the way.
     """
@@ -101,13 +102,13 @@ class CallingDriver(Protocol):
     """A driver that calls back when it knows, so that no task waits for it."""
 
     def begin(self, asked: DeviceCommand | None, ended: Ended) -> bool:
-        """A command, or a read; it ends within `timeout_of` it, whatever happens. False: nothing was done,
-        and `read` or `command` is the way."""
+        """Start a command or a read, which ends within `timeout_of` it in any case. False: nothing was done;
+        use `read` or `command` instead."""
         ...
 
 
 def timeout_of(asked: DeviceCommand | None) -> float:
-    """How long a command, or a read, is waited for, in milliseconds."""
+    """Returns how long to wait for a command or a read, in milliseconds."""
     return READ_TIMEOUT_MS if asked is None else asked.action.timeout_ms
 
 

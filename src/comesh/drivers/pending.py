@@ -1,4 +1,4 @@
-"""`PendingCalls`: calls that were sent and wait for their answers.
+"""`PendingCalls`: calls that were sent and not answered yet.
 
     calls: PendingCalls[DeviceId, Reply] = PendingCalls(scheduler, max_each=64)
     number = calls.open(device, 2000.0, ended)      # None: too many wait for this device
@@ -23,7 +23,7 @@ A = TypeVar("A")
 
 
 class TooManyError(Exception):
-    """As many calls wait as may."""
+    """The maximum number of calls is waiting already."""
 
 
 class _Call(NamedTuple, Generic[K, A]):
@@ -33,7 +33,7 @@ class _Call(NamedTuple, Generic[K, A]):
 
 
 class PendingCalls(Generic[K, A]):
-    """max_each: maximum number of open calls of one kind, such as to one device."""
+    """Open calls by number. max_each: maximum number of open calls of one kind, such as to one device."""
 
     def __init__(self, scheduler: Scheduler, *, max_each: int) -> None:
         self._scheduler = scheduler
@@ -52,7 +52,7 @@ class PendingCalls(Generic[K, A]):
     def open(
         self, of: K, timeout_ms: float, ended: Callable[[A | None], None], *, number: int | None = None
     ) -> int | None:
-        """The number of a call that waits from now on; None: too many of this kind do.
+        """Open a call and return its number; None: too many calls of this kind are open.
 
         number: one of `next_number`, for a call that is sent again.
         """
@@ -65,29 +65,29 @@ class PendingCalls(Generic[K, A]):
         return number
 
     def of(self, number: int) -> K | None:
-        """What kind of call waits under this number; None: none does."""
+        """Returns the kind of the open call with this number; None: there is none."""
         call = self._open.get(number)
         return None if call is None else call.of
 
     def answer(self, number: int, answer: A) -> bool:
-        """End the call with its answer. False: nobody waits for it."""
+        """End the call with its answer. False: the call is not open."""
         if number not in self._open:
             return False
         self._end(number, answer)
         return True
 
     def answer_all(self, of: K, answer: A) -> None:
-        """End all calls of this kind."""
+        """End all calls of this kind with this answer."""
         for number in [number for number, call in self._open.items() if call.of == of]:
             self._end(number, answer)
 
     def forget(self, number: int) -> None:
-        """Whoever waited does not any more."""
+        """Drop a call without ending it."""
         if number in self._open:
             self._take(number)
 
     def forget_all(self) -> None:
-        """Nobody waits for anything any more."""
+        """Drop all calls without ending them."""
         for number in list(self._open):
             self._take(number)
 
@@ -100,8 +100,7 @@ class PendingCalls(Generic[K, A]):
     async def call(
         self, of: K, timeout_ms: float, send: Callable[[int], None], *, number: int | None = None
     ) -> A | None:
-        """Send a call and wait for its answer; None: there was none in time. TooManyError: it was not
-        sent."""
+        """Send a call and wait for its answer; None: none came in time. TooManyError: it was not sent."""
         answered: asyncio.Future[A | None] = asyncio.get_running_loop().create_future()
 
         def ended(answer: A | None) -> None:

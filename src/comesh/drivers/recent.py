@@ -1,4 +1,4 @@
-"""Requests that came lately, and what they were answered: one that comes twice is not done twice.
+"""Remembers recent requests and their answers, so that a duplicate is not carried out twice.
 
 Datagrams may come twice. A request is known by who asked and its number there; while it is being worked on
 there is no answer yet, and its double is dropped.
@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 MAX_RECENT: Final = 4096
-"""Requests remembered; of more the oldest is forgotten."""
+"""Maximum number of requests remembered; the oldest is forgotten first."""
 
 A = TypeVar("A")
 
@@ -20,7 +20,7 @@ class Recent(Generic[A]):
         self._answers: OrderedDict[Hashable, A | None] = OrderedDict()
 
     def begin(self, request: Hashable) -> bool:
-        """False: it is known already."""
+        """Remember a request that is being worked on. False: it is a duplicate."""
         if request in self._answers:
             return False
         self._answers[request] = None

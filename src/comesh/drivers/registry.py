@@ -1,4 +1,4 @@
-"""From a device of a document to the driver that reaches it: one row per technology.
+"""Makes the driver for a device of a document: one row per technology.
 
     driver = make_driver(DeviceId("lamp_1"), deployment.devices["lamp_1"], surroundings)
 
@@ -20,33 +20,33 @@ from comesh.drivers.virtual.remote import RemoteVirtualDriver
 
 
 class DriverMissingError(DeviceFailedError):
-    """No driver of that type is built."""
+    """There is no driver of that type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What drivers share in one process."""
+    """What the drivers of one process share."""
 
     scheduler: Scheduler
     links: Links
     record: Record | None = None
-    """Told what virtual devices of this process did."""
+    """Called with everything that virtual devices of this process do."""
     devices_at: str | None = None
-    """host:port of the `comesh virtual` process that has those which are part of no node."""
+    """host:port of the `comesh virtual` process that runs the virtual devices that are part of no node."""
     push: bool = True
-    """As the settings of the document say."""
+    """The `push` setting of the document."""
     seed: int = 0
     still: bool = False
     """Virtual devices change nothing by themselves."""
     stand_in: bool = False
-    """Virtual devices take the place of those whose driver is missing."""
+    """Virtual devices replace devices whose driver is missing."""
 
 
 Maker = Callable[[DeviceId, Device, Surroundings], Driver]
 
 
 def make_driver(device_id: DeviceId, device: Device, surroundings: Surroundings) -> Driver:
-    """DeviceFailedError: it cannot be made, and why."""
+    """Make the driver of a device. DeviceFailedError says why it cannot be made."""
     maker = DRIVERS.get(driver_type(device, surroundings.stand_in))
     if maker is None:
         raise DriverMissingError(f"{device_id}: driver {device.driver.type} is not built yet")
@@ -54,12 +54,12 @@ def make_driver(device_id: DeviceId, device: Device, surroundings: Surroundings)
 
 
 def driver_type(device: Device, stand_in: bool) -> str:
-    """The type that it is reached by."""
+    """Returns the type of driver that reaches the device."""
     return "virtual" if stand_in and device.driver.type not in DRIVERS else device.driver.type
 
 
 def missing_drivers(deployment: Deployment) -> dict[str, list[DeviceId]]:
-    """Types without a driver, and the devices that want them."""
+    """Returns the types that have no driver, with the devices that need them."""
     missing: dict[str, list[DeviceId]] = {}
     for device_id, device in deployment.devices.items():
         if device.driver.type not in DRIVERS:
@@ -68,7 +68,7 @@ def missing_drivers(deployment: Deployment) -> dict[str, list[DeviceId]]:
 
 
 def outside_address(device: Device, devices_at: str | None) -> str | None:
-    """host:port of the process that has this virtual device; None: it is part of a node."""
+    """Returns host:port of the process that runs this virtual device; None: it is part of a node."""
     at = address_of(device)
     return at if at is not None or device.on is not None else devices_at
 

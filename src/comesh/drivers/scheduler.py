@@ -1,4 +1,4 @@
-"""Time, as drivers and virtual devices see it: of the event loop on a node, virtual in the simulator."""
+"""Time for drivers and virtual devices: the event loop's on a node, virtual time in the simulator."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,16 +11,16 @@ class Timer(Protocol):
 
 class Scheduler(Protocol):
     def now_ms(self) -> float:
-        """A clock that never goes back."""
+        """Returns the time of a clock that never goes back."""
         ...
 
     def later(self, after_ms: float, call: Callable[[], None]) -> Timer:
-        """Call once, after that time, unless the timer is cancelled."""
+        """Call once after that time, unless the timer is cancelled."""
         ...
 
 
 class LoopScheduler:
-    """The running event loop, with a clock of its own."""
+    """The running event loop, with its own clock."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms

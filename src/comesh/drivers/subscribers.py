@@ -1,4 +1,4 @@
-"""Subscribers to what a device says by itself, and when a node renews its subscriptions.
+"""Tracks who subscribed to a device's reports, and when a node renews its subscriptions.
 
 There may be several: when a group changes its leader, the old one and the new one both listen for a while,
 and neither takes the device from the other. A token is acknowledged by the one that leads. A subscriber that
@@ -10,10 +10,10 @@ from typing import Final, Generic, TypeVar
 
 SUBSCRIPTION_MS: Final = 15_000.0
 MAX_SUBSCRIBERS: Final = 16
-"""Maximum subscribers per device; of more the one that renewed longest ago is forgotten."""
+"""Maximum subscribers per device; beyond it, the one that renewed longest ago is forgotten."""
 
 LISTEN_EVERY_MS: Final = 5000.0
-"""How often a node renews its subscription to a device that it reads, so that the device can push."""
+"""Interval at which a node renews its subscription to a device that it reads."""
 
 S = TypeVar("S", bound=Hashable)
 
@@ -23,7 +23,7 @@ class Subscribers(Generic[S]):
         self._renewed_ms: dict[S, float] = {}
 
     def renew(self, subscriber: S, now_ms: float) -> bool:
-        """Whether it is new."""
+        """Renew a subscription. True: it is new."""
         is_new = self._renewed_ms.pop(subscriber, None) is None
         self._renewed_ms[subscriber] = now_ms
         if len(self._renewed_ms) > MAX_SUBSCRIBERS:
@@ -31,7 +31,7 @@ class Subscribers(Generic[S]):
         return is_new
 
     def at(self, now_ms: float) -> Iterator[S]:
-        """Those that listen, after forgetting those that do not."""
+        """Returns the live subscribers, after dropping those that expired."""
         old = [one for one, since_ms in self._renewed_ms.items() if now_ms - since_ms > SUBSCRIPTION_MS]
         for one in old:
             del self._renewed_ms[one]
@@ -39,13 +39,13 @@ class Subscribers(Generic[S]):
 
 
 class Renewals(Generic[S]):
-    """When subscriptions to devices that are read were renewed last."""
+    """Records when a node last renewed its subscription to each device that it reads."""
 
     def __init__(self) -> None:
         self._renewed_ms: dict[S, float] = {}
 
     def are_due(self, device: S, now_ms: float) -> bool:
-        """Whether to subscribe to the device that is read now; it is taken to be done."""
+        """True if it is time to subscribe to the device that is being read; counts as a renewal."""
         if now_ms - self._renewed_ms.get(device, -LISTEN_EVERY_MS) < LISTEN_EVERY_MS:
             return False
         self._renewed_ms[device] = now_ms

@@ -1,4 +1,4 @@
-"""A deployment document brought to life in virtual time: its nodes as processes, its devices as virtual ones.
+"""Runs a deployment document in virtual time: its nodes are processes, its devices are virtual.
 
 Everything runs as it would: groups replicate, lead and hand over, routines fire and act. The promises of the
 protocol are checked all the while.
@@ -25,7 +25,7 @@ MAX_COMPILED = 32
 
 
 class Compiler:
-    """Documents of newer versions, for all nodes of a simulation: each is compiled once."""
+    """Compiles each newer version of a document once, for all nodes of a simulation."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, int], Program] = {}
@@ -63,7 +63,7 @@ class Building:
 
     @property
     def groups(self) -> dict[GroupId, GroupNow]:
-        """Members and leader of each group."""
+        """Returns the members and leader of each group."""
         return self._groups.now
 
     @property
@@ -71,7 +71,7 @@ class Building:
         return int(self.world.now_ms // self.deployment.settings.epoch_ms)
 
     def run(self, seconds: float) -> None:
-        """Go on for this long, and look at the groups again."""
+        """Run for this long, then refresh the groups."""
         self.simulation.run(seconds=seconds)
         self._groups.look()
 
@@ -82,20 +82,20 @@ class Building:
         return self._groups.running()
 
     def views(self) -> dict[NodeId, tuple[NodeId, ...]]:
-        """Whom each running node believes to live."""
+        """Returns the nodes that each running node believes to be alive."""
         return self._groups.views()
 
     def agrees(self) -> bool:
-        """Does every running node know exactly who runs?"""
+        """True if every running node knows exactly which nodes run."""
         running = tuple(self.running())
         return all(view == running for view in self.views().values())
 
     def serves(self, group: GroupId) -> bool:
-        """Is a group led, by one with a majority of its members running?"""
+        """True if a node leads the group and a majority of its members runs."""
         now = self.groups[group]
         majority = 2 * sum(self.world.runs(node) for node in now.members) > len(now.members)
         return now.leader is not None and majority
 
     def readings(self, device: DeviceId) -> dict[str, Value]:
-        """What the readings of a device really are now, by name."""
+        """Returns the true readings of a device by name."""
         return self.world.devices[device].readings()

@@ -1,4 +1,4 @@
-"""The devices of a world, and the way between them and nodes: the radio, as a device protocol uses it.
+"""The devices of a world, and the radio path between them and nodes, as a device protocol uses it.
 
 A device protocol numbers and dates what it sends: what the radio repeats goes on once, and what it holds up
 for longer than REQUEST_LIVES_MS not at all. A request crosses from the node's station to the device's like a
@@ -39,25 +39,25 @@ from comesh.sim.traffic import Lost, Parcel
 REQUEST_LIVES_MS: Final = 2000.0
 MAX_OPEN_CALLS: Final = 1 << 20
 """Maximum number of open calls of a world; no run comes near it."""
-SOME_CALL: Final = 1 << 31
-"""As long as call numbers get: so the size of a read depends on its device alone."""
+CALL_NUMBER: Final = 1 << 31
+"""A call number of maximal length, so that the size of a read depends on its device alone."""
 
 _ARRIVAL: Final = int(Priority.ARRIVAL)
 _encode = msgspec.msgpack.Encoder().encode
-_OF_NO_RUN: Final = (None, 0, 0, None)
-"""As long as an origin."""
+_NO_ORIGIN: Final = (None, 0, 0, None)
+"""Stands for the origin of commands of no run; it has the same length."""
 
 Asked = ReadDevice | CommandDevice
 
 
 def read_bytes(device: DeviceId) -> int:
-    """What a read of the device is on the air."""
-    return len(_encode((device, SOME_CALL, None, None, *_OF_NO_RUN)))
+    """Returns the size of a read on the air."""
+    return len(_encode((device, CALL_NUMBER, None, None, *_NO_ORIGIN)))
 
 
 def command_bytes(effect: CommandDevice) -> int:
-    """What a command is on the air: what to do and for whom, but not how long its leader waits for it."""
-    origin = _OF_NO_RUN if effect.origin is None else msgspec.structs.astuple(effect.origin)
+    """Returns the size of a command on the air: its action and origin, without its leader's timeout."""
+    origin = _NO_ORIGIN if effect.origin is None else msgspec.structs.astuple(effect.origin)
     action = effect.action
     return len(_encode((effect.device, effect.call, action.command, action.argument, *origin)))
 
@@ -80,11 +80,11 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
         if unknown:
             raise ValueError(f"no device {unknown[0]} in this topology")
         self.log: list[Acted] = []
-        """What devices really did, in order."""
+        """What the devices did, in order."""
         self.events: list[Pressed] = []
-        """What event devices had, in order."""
+        """Events of event devices, in order."""
         self.watchers: list[Callable[[Process, Asked], None]] = []
-        """Told what nodes ask devices for, whether it arrives or not."""
+        """Called with every request of a node to a device, whether it arrives or not."""
         self._engine = engine
         self._radio = radio
         self._stations = topology.devices
@@ -219,7 +219,7 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
     # -- what devices tell by themselves -----------------------------------------------------------------
 
     def perform(self, process: Process, effect: Subscribe | AcknowledgeEvent) -> None:
-        """Send it to the device."""
+        """Perform an effect of a node on a device."""
         device = self._devices.get(effect.device)
         if device is None:
             return
@@ -263,7 +263,8 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
     # -- the radio ---------------------------------------------------------------------------------------
 
     def _cross(self, parcel: Parcel) -> float | None:
-        """Send: after how long the first copy arrives, if one does; the others are only counted."""
+        """Send a parcel; returns the delay of its first copy, if one arrives. Further copies are only
+        counted."""
         arrivals = self._radio.transmit(parcel)
         if len(arrivals) == 1 and arrivals[0] <= REQUEST_LIVES_MS:
             return arrivals[0]
@@ -281,7 +282,7 @@ class WorldDevices(Mapping[DeviceId, VirtualDevice]):
         self._arrived(parcel)
 
     def _arrived(self, parcel: Parcel) -> bool:
-        """Count a parcel at its destination; False: nobody hears it there."""
+        """Count a parcel at its destination; False: nothing there hears it."""
         if not self._radio.up[parcel.destination]:
             self._radio.traffic.lost(parcel, Lost.STATION_DOWN)
             return False

@@ -1,4 +1,4 @@
-"""The disk of a machine: a journal, of which the tail may not be durable yet.
+"""The disk of a machine: a journal whose tail may not be durable yet.
 
 What was written and flushed survives everything but a wipe. What was only written is safe from a process
 that ends, and from power loss once it is flush_ms old; of what is younger a random first part survives. Under
@@ -20,24 +20,24 @@ class Disk:
     __slots__ = ("_durable", "_flush_ms", "_tail", "full", "initialised", "lost_power", "store")
 
     def __init__(self, store: int, *, initialised: bool, flush_ms: float | None) -> None:
-        """flush_ms None: durability is strict."""
+        """Make a disk; flush_ms None: durability is strict."""
         self.store = store
         self.initialised = initialised
         self.full = False
         self.lost_power = False
-        """Since a process last started from it."""
+        """True if power was lost since a process last started from this disk."""
         self._flush_ms = flush_ms
         self._durable = Image()
         self._tail: deque[tuple[float, JournalRecord]] = deque()
 
     @property
     def boot(self) -> int:
-        """Boot numbers are always flushed."""
+        """The boot number, which is always flushed."""
         return self._durable.boot
 
     @property
     def unflushed(self) -> int:
-        """How many records are written and not known to be durable."""
+        """Returns how many records are written and not known to be durable."""
         return len(self._tail)
 
     def write(self, record: JournalRecord, *, flush: bool, now_ms: float) -> None:
@@ -49,20 +49,20 @@ class Disk:
             self._tail.append((now_ms, record))
 
     def image(self) -> Image:
-        """All that was written, folded: whoever asks owns it."""
+        """Returns all that was written, folded; the caller owns the result."""
         image = self._durable.copy()
         for _, record in self._tail:
             image.apply(record)
         return image
 
     def raise_boot(self) -> int:
-        """The boot number of the process that starts now."""
+        """Raise the boot number for the process that starts now, and return it."""
         boot = self._durable.boot + 1
         self.write(BootRaised(boot), flush=True, now_ms=0.0)
         return boot
 
     def lose_power(self, now_ms: float, draws: Draws) -> int:
-        """The machine went dark; how many records are gone."""
+        """Lose power; returns how many records are gone."""
         self._age(now_ms)
         written = len(self._tail)
         if self._flush_ms is not None:
@@ -74,14 +74,14 @@ class Disk:
         return lost
 
     def take_lost_power(self) -> bool:
-        """Whether power was lost since the last start; from now on the journal itself says so."""
+        """Returns whether power was lost since the last start; the journal records it from now on."""
         lost_power, self.lost_power = self.lost_power, False
         if lost_power:
             self.write(PowerLost(), flush=True, now_ms=0.0)
         return lost_power
 
     def copied(self, store: int) -> "Disk":
-        """What a copy of this card is on another machine: a stranger's journal.
+        """Returns a copy of this card for another machine: a journal of a stranger.
 
         It has a store of its own, no genesis rights and none of the configs, so that two processes from one
         card never share a seat. The boot number, tombstones and documents are as they are here.
@@ -92,7 +92,7 @@ class Disk:
         return twin
 
     def _age(self, now_ms: float) -> None:
-        """Fold in what became durable by itself."""
+        """Fold in records that have become durable with time."""
         if self._flush_ms is not None and self._tail:
             self._settle(now_ms - self._flush_ms)
 
@@ -103,5 +103,5 @@ class Disk:
 
 
 def store_of(seed: int, machine: str, number: int) -> int:
-    """The store id of a machine's disk, counted from 1: positive, as those of real journals are."""
+    """Returns the store id of a machine's disk, counted from 1: positive, as those of real journals are."""
     return 1 + (stream(seed, f"store {machine} {number}").word() >> 16)

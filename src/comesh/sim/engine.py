@@ -1,4 +1,4 @@
-"""Virtual time: a heap of what is due, and the clock that jumps from one entry to the next.
+"""Virtual time: a heap of due entries, and a clock that jumps from one entry to the next.
 
 Rules: entries run in the order (time, priority, sequence), so that ties are settled by what they are
 and then by who came first, never by memory addresses or hashes; time is in milliseconds and never goes
@@ -12,11 +12,11 @@ from math import isfinite
 from typing import Any
 
 STALE_ENTRIES_KEPT = 4096
-"""Cancelled entries that may wait in the heap before it is swept (and never more than half of it)."""
+"""Maximum cancelled entries in the heap before it is swept (and never more than half of it)."""
 
 
 class Priority(IntEnum):
-    """What goes first at one instant: the world changes, then messages arrive, then timers fire."""
+    """Order of entries of one instant: the world changes, then messages arrive, then timers fire."""
 
     FAULT = 0
     ARRIVAL = 1
@@ -34,7 +34,7 @@ class Engine:
     def __init__(self) -> None:
         self.now_ms = 0.0
         self.handled = 0
-        """Entries run so far: the events that speed is counted in."""
+        """Number of entries run so far: the events by which speed is measured."""
         self._heap: list[_Entry] = []
         self._sequence = 0
         self._cancelled: set[int] = set()
@@ -43,7 +43,7 @@ class Engine:
         return len(self._heap) - len(self._cancelled)
 
     def at(self, time_ms: float, priority: int, call: Callable[..., None], *arguments: Any) -> int:
-        """Call at that time, or now if it is past. The number returned cancels it.
+        """Call at that time, or now if it is past. Returns a number that cancels the call.
 
         ValueError for a time that would never come.
         """
@@ -55,7 +55,7 @@ class Engine:
         return sequence
 
     def cancel(self, sequence: int) -> None:
-        """Take an entry that has not run yet out of the future; each at most once."""
+        """Cancel an entry that has not run yet; each at most once."""
         cancelled = self._cancelled
         cancelled.add(sequence)
         if len(cancelled) > STALE_ENTRIES_KEPT and 2 * len(cancelled) > len(self._heap):
@@ -64,7 +64,7 @@ class Engine:
             cancelled.clear()
 
     def run_until(self, end_ms: float) -> None:
-        """Run all that is due up to and at end_ms; the clock then stands there."""
+        """Run everything that is due up to and including end_ms; the clock then stands there."""
         if not isfinite(end_ms):
             raise ValueError(f"{end_ms} ms is no time to run until")
         pop = heapq.heappop
@@ -81,7 +81,7 @@ class Engine:
 
 
 class EngineTimer:
-    """One call in the future of an engine."""
+    """A pending call of an engine."""
 
     __slots__ = ("_call", "_engine", "_sequence")
 
@@ -91,7 +91,7 @@ class EngineTimer:
         self._sequence: int | None = engine.at(at_ms, priority, self._run)
 
     def cancel(self) -> None:
-        """Nothing happens if it has run, or was cancelled before."""
+        """Cancel the call; does nothing if it has run, or was cancelled before."""
         if self._sequence is not None:
             self._engine.cancel(self._sequence)
             self._sequence = None

@@ -1,4 +1,4 @@
-"""Reading schedules of faults that people wrote: a YAML or JSON list, alone or under `faults:`.
+"""Reads schedules of faults that people wrote: a YAML or JSON list, alone or under `faults:`.
 
     faults:
     - {fault: crash, at: 10s, node: n03}
@@ -22,7 +22,7 @@ from comesh.sim.fault_schedules import Schedule, yaml_format
 
 
 class FaultsFile(msgspec.Struct, frozen=True):
-    """What a file says, in its own order, with the line of each fault."""
+    """A parsed file: its faults in their own order, with the line of each."""
 
     faults: tuple[Fault, ...]
     lines: tuple[int, ...]
@@ -32,7 +32,8 @@ class FaultsFile(msgspec.Struct, frozen=True):
         return Schedule(self.faults)
 
     def place_of(self, fault: Fault | None) -> tuple[int, int] | None:
-        """Which fault of the file this is, from 1, and its line; None if it is not from the file."""
+        """Returns the number of this fault in the file, from 1, and its line; None if it is not from the
+        file."""
         for number, (one, line) in enumerate(zip(self.faults, self.lines, strict=True), start=1):
             if one is fault:
                 return number, line
@@ -40,12 +41,12 @@ class FaultsFile(msgspec.Struct, frozen=True):
 
 
 def parse_schedule(text: str) -> Schedule:
-    """A schedule from JSON or YAML."""
+    """Parse a schedule from JSON or YAML."""
     return parse_faults(text).schedule
 
 
 def parse_faults(text: str) -> FaultsFile:
-    """The same, with lines; ScheduleError says which fault, what is wrong, and the likely fix."""
+    """Parse faults with their lines; ScheduleError says which fault, what is wrong, and the likely fix."""
     entries = _entries(_tree(text))
     lines = _lines(text, len(entries))
     faults = []
@@ -61,13 +62,13 @@ def parse_faults(text: str) -> FaultsFile:
 
 
 def written_names(kind: type[Fault]) -> dict[str, msgspec.structs.FieldInfo]:
-    """The fields of a kind of fault by the names that they have in files, the time first."""
+    """Returns the fields of a kind of fault by their names in files, the time first."""
     fields = sorted(msgspec.structs.fields(kind), key=lambda field: field.name != "at_ms")
     return {field.encode_name: field for field in fields}
 
 
 def _tree(text: str) -> object:
-    """JSON is nearly YAML, but for a few odd characters: so it is tried first."""
+    """Parse JSON first, then YAML: JSON is nearly YAML, but for a few odd characters."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -98,7 +99,7 @@ def _entries(tree: object) -> list[Any]:
 
 
 def _lines(text: str, count: int) -> tuple[int, ...]:
-    """The line of each fault, from 1; 0 where it cannot be told."""
+    """Returns the line of each fault, from 1; 0 where it is unknown."""
     try:
         root = yaml_format().compose(text)
     except (YAMLError, ValueError, RecursionError):
@@ -135,7 +136,7 @@ def _fault(entry: object) -> Fault:
 def _in_milliseconds(
     entry: Mapping[Any, Any], fields: Mapping[str, msgspec.structs.FieldInfo]
 ) -> dict[str, Any]:
-    """`at: 5s` as `at_ms: 5000`."""
+    """Convert `at: 5s` to `at_ms: 5000`."""
     values: dict[str, Any] = {}
     for key, given in entry.items():
         name, value = key, given
@@ -154,7 +155,7 @@ def _in_milliseconds(
 
 
 def _signed(field: msgspec.structs.FieldInfo) -> bool:
-    """Whether a duration may be negative."""
+    """True if a duration may be negative."""
     try:
         msgspec.convert(-1.0, field.type)
     except msgspec.ValidationError:
@@ -187,12 +188,12 @@ def _check_value(key: str, value: object, field: msgspec.structs.FieldInfo) -> N
 
 
 def _shown_name(key: str) -> str:
-    """at_ms -> at"""
+    """Convert at_ms to at."""
     return key.removesuffix("_ms")
 
 
 def _meta(field: msgspec.structs.FieldInfo) -> msgspec.Meta:
-    """What a field takes (title) and what it means (description), as its class says."""
+    """Returns what a field takes (title) and what it means (description), as its class says."""
     for meta in getattr(field.type, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta) and meta.title is not None:
             return meta
@@ -203,7 +204,7 @@ def _meta(field: msgspec.structs.FieldInfo) -> msgspec.Meta:
 
 
 def kinds_table() -> str:
-    """Kinds of faults and their fields."""
+    """Returns the table of kinds of faults and their fields."""
     rows = ["| fault | what happens | fields besides `at` |", "| --- | --- | --- |"]
     for name, kind in KINDS.items():
         happens = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
@@ -213,7 +214,8 @@ def kinds_table() -> str:
 
 
 def fields_table() -> str:
-    """Fields, what they take and what they mean; those that mean another thing elsewhere have two rows."""
+    """Returns the table of fields, what they take and mean; fields that mean another thing elsewhere have two
+    rows."""
     rows = {"| field | takes | meaning |": None, "| --- | --- | --- |": None}
     for kind in KINDS.values():
         for name, field in written_names(kind).items():
@@ -223,7 +225,7 @@ def fields_table() -> str:
 
 
 def classes_table() -> str:
-    """Classes of random faults."""
+    """Returns the table of classes of random faults."""
     rows = ["| class | what is drawn |", "| --- | --- |"]
     rows += [f"| `{name}` | {drawn.meaning} |" for name, drawn in DRAWN.items()]
     return "\n".join(rows) + "\n"

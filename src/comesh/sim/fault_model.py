@@ -1,4 +1,4 @@
-"""What a fault is: a class for one thing that goes wrong in a simulated mesh, with everything about it.
+"""The fault model: one class per thing that goes wrong in a simulated mesh, with everything about it.
 
     {fault: crash, at_ms: 10000.0, node: n03, for_ms: 5000.0}
 
@@ -34,7 +34,7 @@ Milliseconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class ScheduleError(ValueError):
-    """A text that is no schedule, or a fault that makes no sense; str() says where and what.
+    """A text that is no schedule, or an invalid fault; str() says where and what.
 
     line counts from 1 in the text that was read, 0 where there is none; fault is the one that is meant.
     """
@@ -46,17 +46,17 @@ class ScheduleError(ValueError):
 
 
 class Undo(NamedTuple):
-    """The end of a fault that has begun."""
+    """Ends a fault that has begun."""
 
     after_ms: float | None
-    """None: the fault lasts."""
+    """Duration until the undo; None: the fault lasts."""
     call: Callable[[], None]
     setting: Hashable = None
-    """What the fault has set: this undoes nothing once a later fault has set the same."""
+    """The setting that the fault changed: the undo does nothing once a later fault has changed it."""
 
 
 def _tag(class_name: str) -> str:
-    """PowerLoss -> power-loss"""
+    """Convert PowerLoss to power-loss."""
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in class_name)[1:]
 
 
@@ -69,7 +69,7 @@ class Fault(
     tag=_tag,
     tag_field="fault",
 ):
-    """Something that goes wrong, and when."""
+    """A fault and its time."""
 
     at_ms: Annotated[Milliseconds, Meta(title="duration", description="when, from the start of the run")]
 
@@ -77,12 +77,12 @@ class Fault(
         """Raise ScheduleError if the fault makes no sense in this world."""
 
     def begin(self, world: World) -> Undo | None:
-        """Make it happen. None: there is nothing to undo."""
+        """Make the fault happen. None: there is nothing to undo."""
         raise NotImplementedError
 
     @classmethod
     def draw(cls, at: "Occasion") -> Self:
-        """One at random; fields besides when, for how long and to whom are drawn here."""
+        """Draw a fault; fields besides its time, duration and target are drawn here."""
         return at.make(cls)
 
     def error(self, what: str) -> ScheduleError:
@@ -100,7 +100,7 @@ class Fault(
         raise self.error(f"unknown {what} {name!r}" + (f"; {fix}" if fix else ""))
 
     def describe(self) -> str:
-        """`  12.000 s  pause node=n03 for_ms=500`"""
+        """Returns a readable line: `  12.000 s  pause node=n03 for_ms=500`."""
         fields = msgspec.to_builtins(self)
         kind, at_ms = fields.pop("fault"), fields.pop("at_ms")
         details = [f"{name}={_show(value)}" for name, value in fields.items()]
@@ -123,13 +123,13 @@ _F = TypeVar("_F", bound=type[Fault])
 
 
 def kind(fault: _F) -> _F:
-    """Makes a class a kind of fault that files may name."""
+    """Registers a class as a kind of fault that files may name."""
     KINDS[str(fault.__struct_config__.tag)] = fault
     return fault
 
 
 class Targets(NamedTuple):
-    """Whom drawn faults can strike."""
+    """The possible targets of drawn faults."""
 
     topology: Topology
     event_devices: tuple[DeviceId, ...] = ()
@@ -151,12 +151,12 @@ _K = TypeVar("_K", bound=Fault)
 
 
 class Occasion(NamedTuple):
-    """What is drawn for every fault: when it happens, for how long, and to whom. The rest it draws itself."""
+    """The drawn time, duration and target of a fault; the fault draws its other fields itself."""
 
     at_ms: float
     for_ms: float
     name: str
-    """A node, or a device for the faults of devices."""
+    """The target: a node, or a device for the faults of devices."""
     topology: Topology
     draws: Draws
 
@@ -164,7 +164,7 @@ class Occasion(NamedTuple):
         return round(self.draws.between(low, high), 3)
 
     def make(self, kind: type[_K], **drawn: Any) -> _K:
-        """A fault of this kind with what was drawn for it."""
+        """Make a fault of this kind with these values."""
         known: dict[str, Any] = {
             "at_ms": self.at_ms,
             "for_ms": self.for_ms,
@@ -183,9 +183,9 @@ class Drawn(NamedTuple):
     meaning: str
     draw: Draw
     among: Callable[[Targets], Sequence[str]]
-    """Whom it can strike; where there is nobody, none is drawn."""
+    """Returns the possible targets; with none, no fault is drawn."""
     needs: str
-    """What a mesh without anybody to strike lacks."""
+    """What a mesh without targets lacks."""
     min_ms: float
 
 
@@ -202,7 +202,7 @@ def drawn(
     needs: str = "nodes",
     min_ms: float = 0.0,
 ) -> Callable[[_D], _D]:
-    """Has faults of this kind, or what this function draws, drawn under that name."""
+    """Registers a kind of fault, or a function that draws one, under this name."""
 
     def register(what: _D) -> _D:
         draw: Draw = getattr(what, "draw", what)

@@ -28,13 +28,13 @@ from comesh.sim.world import World
 
 MAX_DRAWN_MS: Final = 30_000.0
 MIN_DRAWN_MS: Final = 100.0
-"""How long a drawn fault lasts."""
+"""Minimum duration of a drawn fault."""
 WIPE_APART_MS: Final = 60_000.0
 """Minimum time between two wiped disks of a mesh: its groups replace the member meanwhile."""
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Faults in order of time; those of one instant in the order given."""
+    """Faults in order of time; those of one instant in the given order."""
 
     faults: tuple[Fault, ...] = ()
 
@@ -54,22 +54,22 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return text.getvalue()
 
     def describe(self) -> list[str]:
-        """One readable line per fault."""
+        """Returns one readable line per fault."""
         return [fault.describe() for fault in self.faults]
 
 
 def yaml_format() -> YAML:
-    """How schedules are read and written: plain values, one line per fault."""
+    """Returns the YAML reader and writer of schedules: plain values, one line per fault."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it is annotated as None
-    yaml.width = 1 << 30  # folded, some quoted texts would not read back the same
+    yaml.width = 1 << 30  # some quoted texts would change if they were folded
     yaml.allow_unicode = False
     return yaml
 
 
 def inject(world: World, schedule: Schedule) -> None:
-    """Have these faults happen, each at its time before all else of that instant.
+    """Schedule these faults, each before everything else of its instant.
 
     Raises ScheduleError if one of them makes no sense in this world.
     """
@@ -98,7 +98,7 @@ def inject(world: World, schedule: Schedule) -> None:
 
 
 def crashes(nodes: Iterable[NodeId], *, first_ms: float, every_ms: float) -> Schedule:
-    """These nodes crash for good, one after the other."""
+    """Returns a schedule in which these nodes crash for good, one after the other."""
     return Schedule(
         tuple(Crash(at_ms=first_ms + every_ms * number, node=node) for number, node in enumerate(nodes))
     )
@@ -108,18 +108,19 @@ def crashes(nodes: Iterable[NodeId], *, first_ms: float, every_ms: float) -> Sch
 
 
 class RandomFaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What to draw. The run lasts run_ms, and its last quiet_ms are free of faults."""
+    """Settings of drawn faults. The run lasts run_ms, and its last quiet_ms are free of faults."""
 
     run_ms: float
     quiet_ms: float = 60_000.0
     per_minute: dict[str, float]
-    """How many of each class of `DRAWN`, per simulated minute of the whole mesh."""
+    """Number of faults of each class of `DRAWN`, per simulated minute of the whole mesh."""
 
 
 def random_schedule(
     topology: Topology, wanted: RandomFaults, seed: int, event_devices: Sequence[DeviceId] = ()
 ) -> Schedule:
-    """The same for the same topology, wishes, seed and event devices."""
+    """Returns the schedule for a topology, settings, seed and event devices; equal arguments give an equal
+    one."""
     targets = Targets(topology, tuple(event_devices))
     span_ms = max(0.0, wanted.run_ms - wanted.quiet_ms)
     faults: list[Fault] = []
@@ -141,7 +142,7 @@ def random_schedule(
 
 
 def _wipes_apart(faults: list[Fault]) -> tuple[Fault, ...]:
-    """A wipe that would come too soon after another keeps its disk: it is a crash."""
+    """Replace a wipe too soon after another one by a crash that keeps the disk."""
     wipes = [one for one in faults if isinstance(one, Crash) and one.wipes_at_ms is not None]
     too_soon: set[int] = set()
     last_ms = -math.inf
@@ -157,7 +158,7 @@ def _wipes_apart(faults: list[Fault]) -> tuple[Fault, ...]:
 
 
 def without_copies(faults: Schedule, most: int) -> Schedule:
-    """The schedule with at most so many copied cards, the first ones."""
+    """Returns the schedule with at most this many copied cards, the first ones."""
     copies = [fault for fault in faults.faults if isinstance(fault, CopyCard)]
     too_many = {id(fault) for fault in copies[most:]}
     return Schedule(tuple(fault for fault in faults.faults if id(fault) not in too_many))
@@ -188,11 +189,11 @@ _FIRST_CLASSES: Final = (
     "press",
 )
 """Classes whose rates are drawn from one stream, in this order, on which recorded seeds depend. Every newer
-class has a stream of its own, so adding it leaves the draws of the others as they are."""
+class has a stream of its own, so that adding it does not change the draws of the others."""
 
 
 def draw_rates(draws: Draws, seed: int, choices: Callable[[str], Sequence[float]]) -> dict[str, float]:
-    """How many faults of each class happen per minute, each drawn from the choices for its class."""
+    """Draw the number of faults per minute for each class, each from the choices for its class."""
     rates = {name: draws.choice(choices(name)) for name in _FIRST_CLASSES}
     newer = [name for name in DRAWN if name not in rates]
     return rates | {name: stream(seed, f"rate of {name}").choice(choices(name)) for name in newer}

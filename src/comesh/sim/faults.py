@@ -19,7 +19,8 @@ from comesh.sim.world import World
 EVERYWHERE: Final = "*"
 """The power domain of all nodes."""
 LEAVING_MS: Final = 1000.0
-"""Minimum absence of a node that leaves: it runs on for half a second, and what runs is not restarted."""
+"""Minimum absence of a node that leaves: it runs on for half a second, and a running node is not
+restarted."""
 MAX_LATE_MS: Final = 30_000.0
 """Maximum delay of messages and commands that are drawn to be very late."""
 
@@ -49,7 +50,7 @@ class MachineFault(Fault, frozen=True):
         return None if machine is None else self.strike(world, machine)
 
     def strike(self, world: World, machine: Machine) -> Undo | None:
-        """`begin`, of the machine that has the name now."""
+        """Begin the fault on the machine that has the name now."""
         raise NotImplementedError
 
     def restart_after(self, world: World, for_ms: float | None, *, keep_disk: bool = True) -> Undo:
@@ -78,7 +79,7 @@ class Crash(MachineFault, frozen=True):
 
     @property
     def wipes_at_ms(self) -> float | None:
-        """When the empty disk is there; None: the disk is kept."""
+        """Time at which the disk is wiped; None: the disk is kept."""
         return None if self.keep_disk or self.for_ms is None else self.at_ms + self.for_ms
 
     def check(self, world: World) -> None:
@@ -350,7 +351,7 @@ class Partition(Fault, frozen=True):
 
 
 def _one_side(topology: Topology, draws: Draws) -> tuple[str, ...]:
-    """All that stands on one side of a plane across one axis, or a random few of the nodes."""
+    """Returns the nodes on one side of a plane across one axis, or a few random nodes."""
     nodes = sorted(topology.nodes)
     if draws.chance(0.5):
         return tuple(sorted(draws.sample(nodes, 1 + draws.below(max(1, len(nodes) // 2)))))
@@ -370,7 +371,7 @@ class Heal(Fault, frozen=True):
 
 
 def _set_radio(world: World, for_ms: float | None, **settings: Any) -> Undo:
-    """Change these settings of the radio; the end restores those that the run began with."""
+    """Change these settings of the radio; the undo restores those that the run began with."""
     radio = world.radio
     before = {name: getattr(world.settings.radio, name) for name in settings}
     radio.settings = msgspec.structs.replace(radio.settings, **settings)
@@ -476,7 +477,7 @@ class DeviceUp(DeviceFault, frozen=True):
 
 
 def _set_device_up(world: World, device: DeviceId, up: bool) -> None:
-    """A station without a machine relays as long as one of its devices is up."""
+    """Update the station: without a machine, it relays as long as one of its devices is up."""
     world.devices[device].misbehave(silent=not up)
     station = world.topology.devices[device]
     if not world.has_machine(station):

@@ -1,4 +1,4 @@
-"""Which groups could act and which were served: did a majority of the members run and reach each other?
+"""Records which groups could act and which were served: could a majority run and communicate?
 
 Groups are looked at once a second, so the times are whole seconds. Who is in a group and who leads it is what
 the running nodes themselves have: the config that is served, or else the newest in which one of them sits.
@@ -28,14 +28,14 @@ _Noted = TypeVar("_Noted")
 
 
 class Span(msgspec.Struct, frozen=True):
-    """From when to when; no end: it was still so when the run ended."""
+    """A span of time; without an end it lasted until the run ended."""
 
     from_s: float
     to_s: float | None
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """For this time the running nodes were in parts that could not reach each other, the largest first."""
+    """A time in which the running nodes were in parts that could not reach each other, the largest first."""
 
     from_s: float
     to_s: float | None
@@ -52,7 +52,7 @@ class GroupNow(msgspec.Struct, frozen=True):
 
 
 class LiveGroups:
-    """Every group of a plan, as the running nodes have it."""
+    """Finds every group of a plan, as the running nodes have it."""
 
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
@@ -66,7 +66,7 @@ class LiveGroups:
         return {group: now.members for group, now in self.now.items()}
 
     def look(self) -> None:
-        """See how the groups are now."""
+        """Refresh the groups."""
         served: dict[GroupId, tuple[Config, Ballot, NodeId]] = {}
         seated: dict[GroupId, Config] = {}
         for node, groups in self._groups():
@@ -100,7 +100,7 @@ class LiveGroups:
         return [node.id for node in self._plan.nodes if self._world.runs(node.id)]
 
     def views(self) -> dict[NodeId, tuple[NodeId, ...]]:
-        """Whom each running node believes to live."""
+        """Returns the nodes that each running node believes to be alive."""
         views: dict[NodeId, tuple[NodeId, ...]] = {}
         for node_id in self.running():
             process = self._world.machines[node_id].process
@@ -115,7 +115,7 @@ def _order(served: tuple[Config, Ballot, NodeId]) -> tuple[int, Ballot]:
 
 
 class GroupWatch:
-    """Looks at the world when told to; `groups` is None where there are none: membership only."""
+    """Records the state of groups; `groups` is None for membership only."""
 
     def __init__(self, world: World, groups: LiveGroups | None) -> None:
         self._world = world
@@ -127,7 +127,7 @@ class GroupWatch:
         self._last: tuple[object, ...] = ()
 
     def look(self) -> None:
-        """Note how things are now; to be called once a second."""
+        """Record the state now; to be called once a second."""
         world = self._world
         if self._groups is not None:
             self._groups.look()
@@ -157,11 +157,11 @@ class GroupWatch:
             noted.append(not _has_majority(members[group], stations, mutual))
 
     def without_majority(self) -> dict[GroupId, tuple[Span, ...]] | None:
-        """When each group had no majority; None where there are no groups."""
+        """Returns when each group had no majority; None if there are no groups."""
         return self._of_groups(self._weak)
 
     def unserved(self) -> dict[GroupId, tuple[Span, ...]] | None:
-        """When nobody served each group; None where there are no groups."""
+        """Returns when each group was not served; None if there are no groups."""
         return self._of_groups(self._unserved)
 
     def _of_groups(self, noted: dict[GroupId, list[bool]]) -> dict[GroupId, tuple[Span, ...]] | None:
@@ -180,7 +180,7 @@ class GroupWatch:
         )
 
     def _spans(self, noted: Sequence[_Noted]) -> list[tuple[_Noted, float, float | None]]:
-        """Equal looks in a row as one, with the time of the first and that of the first other."""
+        """Join equal observations in a row to spans, from the first to the next different one."""
         begins = [row for row in range(len(noted)) if row == 0 or noted[row] != noted[row - 1]]
         return [
             (noted[row], self._seen_s[row], None if end == len(noted) else self._seen_s[end])
@@ -198,7 +198,7 @@ def _has_majority(
 
 
 def _parts(nodes: list[NodeId], mutual: Callable[[NodeId, NodeId], bool]) -> tuple[tuple[NodeId, ...], ...]:
-    """Nodes that reach each other both ways, if need be over others of their part."""
+    """Returns the parts of nodes that reach each other both ways, directly or over nodes of their part."""
     parts: list[tuple[NodeId, ...]] = []
     left = nodes
     while left:

@@ -1,4 +1,4 @@
-"""The lives of processes: when each began and ended, and how."""
+"""Records the lives of processes: when each began and ended, and how."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class LifeChange(StrEnum):
 
 
 class Life(msgspec.Struct, frozen=True):
-    """A process began or ended; why is what it said when it stopped by itself."""
+    """A process began or ended; why is the reason it gave when it stopped by itself."""
 
     at_ms: float
     machine: str

@@ -1,4 +1,4 @@
-"""What a process runs on, and the process: a machine outlives its processes, a process is one life.
+"""Machines and processes: a machine outlives its processes, a process is one life.
 
 A machine has a station, two clocks and a disk. Both clocks may be fast or slow (drift). The monotonic one is
 never set, and timers run on it, like those of CLOCK_BOOTTIME. The wall clock may be ahead or behind (skew),
@@ -19,34 +19,35 @@ from comesh.core.streams import stream
 from comesh.sim.disk import Disk
 
 INBOX_EVENTS: Final = 10_000
-"""What waits for a paused or slow process; further messages are lost, as in a full socket buffer."""
+"""Maximum messages and timers that wait for a paused or slow process; further messages are lost, as in a full
+socket buffer."""
 
 
 @runtime_checkable
 class Bundling(Protocol):
-    """It takes events that waited together, as a real node does."""
+    """A node that takes waiting events together, as a real node does."""
 
     def steps(self, events: Sequence[AnyEvent], now_ms: float, wall_ms: float) -> list[Effect]: ...
 
 
 class Steppable(Protocol):
-    """Anything that runs in the simulator: the core's Node, or a few scripted lines in a test."""
+    """Anything that runs in the simulator: the core's Node, or a scripted node in a test."""
 
     @property
     def deployment(self) -> int:
-        """The version that it works by now: every datagram carries it."""
+        """The deployment version that it works by: every datagram carries it."""
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float) -> list[Effect]:
-        """now_ms is by the machine's monotonic clock, wall_ms by its wall clock."""
+        """Handle an event. now_ms is by the machine's monotonic clock, wall_ms by its wall clock."""
 
 
 def nonce_of(seed: int, machine: str, start: int) -> int:
-    """The nonce of a process, known beforehand to whoever wants to begin with a mesh that is joined."""
+    """Returns the nonce of a process, known beforehand so that a run can begin with a joined mesh."""
     return stream(seed, f"nonce {machine} {start}").word() >> 32
 
 
 class Clock:
-    """Two clocks of one rate: the monotonic one is never set, the wall clock never shows less than before."""
+    """Two clocks of one rate: the monotonic one is never set, the wall clock never goes back."""
 
     __slots__ = ("_base_ms", "_shown_ms", "_since_ms", "_skew_ms", "rate")
 
@@ -61,7 +62,7 @@ class Clock:
         return self._base_ms + self.rate * (now_ms - self._since_ms)
 
     def both_ms(self, now_ms: float) -> tuple[float, float]:
-        """The monotonic and the wall clock; every step asks, so it is one call."""
+        """Returns the monotonic and the wall clock; one call, because every step needs both."""
         monotonic_ms = self._base_ms + self.rate * (now_ms - self._since_ms)
         wall_ms = monotonic_ms + self._skew_ms
         if wall_ms < self._shown_ms:
@@ -79,14 +80,14 @@ class Clock:
         self.wall_ms(now_ms)
 
     def drift(self, now_ms: float, drift_ppm: float) -> None:
-        """From now on both clocks gain this many microseconds per second."""
+        """Change the rate: both clocks gain this many microseconds per second."""
         self._base_ms = self.monotonic_ms(now_ms)
         self._since_ms = now_ms
         self.rate = 1.0 + drift_ppm / 1e6
 
 
 class PendingTimer:
-    """A timer that was set: the engine's number of it, or None once it is due and waits in the inbox."""
+    """A timer that was set: its number in the engine, or None once it is due and waits in the inbox."""
 
     __slots__ = ("due_ms", "number")
 
@@ -105,15 +106,15 @@ class Process:
         self.node = node
         self.timers: dict[Timer, PendingTimer] = {}
         self.addresses: dict[NodeId, int] = {}
-        """Where peers were last heard from, where that is not the station they were deployed at."""
+        """Stations where peers were last heard from, if not the deployed ones."""
         self.inbox: deque[tuple[AnyEvent, PendingTimer | None]] = deque()
         """Events that wait; a timer only fires if it is still the pending one when its turn comes."""
         self.busy = False
-        """A step is under way (on a slow machine)."""
+        """True while a step is under way (on a slow machine)."""
 
 
 class Machine:
-    """Named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
+    """A machine, named by its node; a second one from a copied card is `<node>.copy1`, and so on."""
 
     __slots__ = (
         "away",
@@ -137,19 +138,19 @@ class Machine:
         self.clock = clock
         self.disk = disk
         self.starts = 0
-        """How often a process started here, whatever the disk says: each has its own nonce."""
+        """Number of processes started here, whatever the disk says: each has its own nonce."""
         self.process: Process | None = None
         self.paused_until_ms = 0.0
         self.step_ms = 0.0
-        """How long a step takes: 0 unless the machine is slow."""
+        """Duration of a step: 0 unless the machine is slow."""
         self.away = False
-        """It is not there yet, or not any more: nothing starts it."""
+        """True if the machine is absent: nothing starts it."""
         self.keeps_disk = False
-        """Whatever a schedule says: it is the last disk that has something."""
+        """True if the disk is never wiped, whatever a schedule says: it is the last one with a state."""
         self.revoked = False
-        """Its certificate is: nobody hears it, and it hears nobody."""
+        """True if the machine's certificate is revoked: no messages pass either way."""
 
     @property
     def boots(self) -> int:
-        """The highest boot number on the disk."""
+        """Returns the highest boot number on the disk."""
         return self.disk.boot

@@ -1,4 +1,4 @@
-"""Nodes for the simulator: the core's Node for every name of a topology."""
+"""Makes nodes for the simulator: the core's Node for every name of a topology."""
 
 from collections import Counter
 
@@ -24,8 +24,8 @@ def members(
     program: Program | None = None,
     compile_text: Compile = no_compiler,
 ) -> NodeFactory:
-    """A factory of nodes. All share one roster (and program: None is membership only, without groups); every
-    life draws from a stream of its own.
+    """Returns a factory of nodes. All share one roster (and program: None is membership only, without
+    groups); every life draws from a stream of its own.
 
     joined: first lives begin as if they had met already, so that a run can look at a mesh at rest. Later
     lives, and those of copied cards, join like strangers.
@@ -52,7 +52,7 @@ def members(
 
 
 def _everyone(roster: Roster, seed: int) -> Table:
-    """What all believe who have met all first lives."""
+    """Returns the membership table of a mesh in which all first lives have met."""
     table = Table(roster)
     for number, node_id in enumerate(roster.ids):
         table.set(number, Incarnation(1, nonce_of(seed, node_id, 1)), MemberState.ALIVE)

@@ -1,4 +1,4 @@
-"""The swarm: a seed draws a whole mesh and everything that goes wrong in it; checkers judge what came.
+"""The membership swarm: a seed draws a mesh and everything that goes wrong in it; checkers judge the result.
 
 A seed decides size (from a single node on), shape, power domains, radio, clocks, membership settings, a
 schedule of faults, and announcements that some nodes post while things break. First comes a phase in which
@@ -55,7 +55,7 @@ class Posting(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What a seed drew."""
+    """The case that a seed draws."""
 
     seed: int
     topology: str
@@ -67,7 +67,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a seed. broken: one line per promise that did not hold."""
+    """The result of a seed. broken: one line per promise that did not hold."""
 
     seed: int
     nodes: int
@@ -90,7 +90,7 @@ def draw_topology(draws: Draws, seed: int) -> Topology:
 
 
 def _draw_domains(topology: Topology, seed: int) -> dict[str, tuple[NodeId, ...]]:
-    """In every second case: each node is in one of a few domains, or in none."""
+    """Draw power domains: in every second case, each node is in one of a few domains, or in none."""
     draws = stream(seed, "swarm power")
     if draws.chance(0.5):
         return {}
@@ -101,7 +101,7 @@ def _draw_domains(topology: Topology, seed: int) -> dict[str, tuple[NodeId, ...]
 
 
 def _draw_postings(topology: Topology, seed: int) -> tuple[Posting, ...]:
-    """A few keys, whose versions rise, each from any node."""
+    """Draw postings: a few keys with rising versions, each from any node."""
     draws = stream(seed, "swarm notices")
     nodes = sorted(topology.nodes)
     times_ms = sorted(
@@ -120,7 +120,7 @@ def _draw_postings(topology: Topology, seed: int) -> tuple[Posting, ...]:
 
 
 def draw(seed: int) -> tuple[Case, Topology]:
-    """The same case for the same seed, for ever."""
+    """Draw the case of a seed; the same seed always gives the same case."""
     draws = stream(seed, "swarm")
     topology = draw_topology(draws, seed)
     settings = WorldSettings(
@@ -139,8 +139,8 @@ def draw(seed: int) -> tuple[Case, Topology]:
     wanted = RandomFaults(
         run_ms=BREAKING_MS + RECOVERY_MS + CALM_MS, quiet_ms=RECOVERY_MS + CALM_MS, per_minute=per_minute
     )
-    # A copy that wins lives at another address than the deployment says. Where nobody is at the deployed
-    # addresses any more, a newcomer has no way to find anybody, and no protocol could help it.
+    # A copy that wins has another address than the deployed one. With nobody at the deployed addresses, a
+    # new node has no way to find anybody, and no protocol could help it.
     most_copies = max(1, len(topology.nodes) // 3)
     case = Case(
         seed=seed,
@@ -155,7 +155,7 @@ def draw(seed: int) -> tuple[Case, Topology]:
 
 
 def run_seed(seed: int) -> Verdict:
-    """Draw, break, let recover, judge."""
+    """Draw the case, run its faults, let the mesh recover, and judge."""
     case, topology = draw(seed)
     simulation = Simulation(
         topology,
@@ -190,7 +190,7 @@ def _post(world: World, posting: Posting) -> None:
 
 
 class Judge:
-    """Holds a run against the promises."""
+    """Checks the promises of a run."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -201,7 +201,7 @@ class Judge:
         self._world.observers.append(self._on_observation)
 
     def wait_for_agreement(self) -> float | None:
-        """Seconds of the quiet phase until all agreed, or None."""
+        """Returns the seconds of the quiet phase until all agreed, or None."""
         began_ms = self._world.now_ms
         while disagreement := self._disagreement():
             if self._world.now_ms - began_ms >= RECOVERY_MS:
@@ -213,10 +213,10 @@ class Judge:
         return (self._world.now_ms - began_ms) / 1000
 
     def verdict(self) -> list[str]:
-        untruth = self._untruth() or self._other_boards()
+        untruth = self._wrong_view() or self._other_boards()
         if untruth and not self._late:
             self._late.append(f"agreement was lost in the calm: {untruth}")
-        return [*self._late, *self._buried, *self._doubles(), *self._wrong_stops()]
+        return [*self._late, *self._buried, *self._wrong_counts(), *self._wrong_stops()]
 
     def _on_observation(self, now_ms: float, observer: NodeId, observation: Observation) -> None:
         if not self.calm or not isinstance(observation, MemberChanged) or observation.state != "dead":
@@ -234,10 +234,10 @@ class Judge:
         return running
 
     def _disagreement(self) -> str:
-        return self._untruth() or self._suspicion() or self._difference() or self._other_boards()
+        return self._wrong_view() or self._suspicion() or self._difference() or self._other_boards()
 
-    def _untruth(self) -> str:
-        """A running node whose list of the living is not true; empty if there is none."""
+    def _wrong_view(self) -> str:
+        """Describe a running node whose list of living nodes is wrong; empty if there is none."""
         running = self._running()
         truth = tuple(sorted(running))
         for node_id, nodes in sorted(running.items()):
@@ -250,7 +250,7 @@ class Judge:
         return ""
 
     def _difference(self) -> str:
-        """Two running nodes whose tables differ; empty if there are none."""
+        """Describe two running nodes whose tables differ; empty if there are none."""
         running = sorted(self._running().items())
         digests = {nodes[0].membership.beliefs.table.digest: node_id for node_id, nodes in running}
         return (
@@ -260,7 +260,7 @@ class Judge:
         )
 
     def _other_boards(self) -> str:
-        """Two running nodes whose announcements differ; empty if there are none."""
+        """Describe two running nodes whose announcements differ; empty if there are none."""
         boards: dict[tuple[Announcement, ...], NodeId] = {}
         for node_id, nodes in sorted(self._running().items()):
             board = sorted(nodes[0].membership.beliefs.board, key=lambda announcement: announcement.key)
@@ -272,7 +272,7 @@ class Judge:
         )
 
     def _suspicion(self) -> str:
-        """A suspicion that is still open somewhere; empty if there is none."""
+        """Describe a suspicion that is still open somewhere; empty if there is none."""
         for node_id, nodes in sorted(self._running().items()):
             table = nodes[0].membership.beliefs.table
             for number in table.living_numbers():
@@ -280,8 +280,8 @@ class Judge:
                     return f"{node_id} suspects {table.roster.ids[number]}"
         return ""
 
-    def _doubles(self) -> list[str]:
-        """Names that nobody, or more than one process, has at the end; those that left may be away."""
+    def _wrong_counts(self) -> list[str]:
+        """Describe names with no process, or several, at the end; nodes that left may be absent."""
         running = self._running()
         last = {self._world.machines[life.machine].node_id: life for life in self._world.lives}
         return [
@@ -291,7 +291,7 @@ class Judge:
         ]
 
     def _wrong_stops(self) -> list[str]:
-        """Processes that gave way to a rival that was not there."""
+        """Describe processes that stopped for a rival that did not exist."""
         wrong: list[str] = []
         running: dict[str, set[str]] = {}
         ended_ms: dict[str, float] = {}

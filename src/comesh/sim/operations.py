@@ -1,4 +1,5 @@
-"""What people do to a mesh while it breaks, as data: orders, versions, machines that come and go.
+"""Operations as data: what people do to a mesh while it breaks (orders, versions, machines added and
+removed).
 
 Whom and what an operation means is found when it happens, because versions change what there is: `pick`
 chooses among the routines or devices that the asked node knows by then. A request that is repeated means what
@@ -53,25 +54,25 @@ MEANINGS = {
     What.REVOKE: "a certificate is revoked; later a machine with an empty disk takes the name and the place",
     What.RESTART_ALL: "all nodes are restarted, each once the one before has joined",
 }
-"""For people; docs/simulator.md has them too."""
+"""Explanations for people; docs/simulator.md has them too."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """Asked of a node, or of another where that one does not run."""
+    """An operation, asked of a node, or of another one if that node does not run."""
 
     at_ms: float
     what: What
     node: NodeId
-    """Who is asked."""
+    """The node that is asked."""
     request: str
     by: str
     pick: int = 0
     of: NodeId | None = None
     """The node that joins, leaves or is replaced."""
     stale: int = 0
-    """By how many versions what is applied builds on an older one than the newest that is known."""
+    """How many versions older than the newest known one the applied version builds on."""
     later_ms: float = 0.0
-    """After this long the machine of a node starts that joins or is replaced."""
+    """Delay until the machine of a node that joins or is replaced starts."""
 
     def __str__(self) -> str:
         of = "" if self.of is None else f" {self.of}"

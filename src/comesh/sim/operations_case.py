@@ -1,4 +1,5 @@
-"""What a seed of the swarm of operations draws: mesh and faults as the usual swarm does, and what people do.
+"""Draws the case of a seed for the swarm of operations: mesh and faults as in the usual swarm, and
+operations.
 
 The first version has not all nodes and devices: some come with later ones. A version's text says what is
 other; with the version before it gives the same program on every node, as a document does. What a deployment
@@ -44,16 +45,16 @@ from comesh.sim.swarm_case import (
 from comesh.sim.topology import Topology
 
 OPERATING_MS = 90_000.0
-"""How long anything may break while people work on the mesh."""
+"""Duration of the phase in which anything may break while people work on the mesh."""
 FEWEST_NODES = 3
 MAX_ORDERS = 24
 MAX_APPLIED = 6
 MAX_LOST = 2
-"""Disks that are lost for good."""
+"""Maximum number of disks that are lost for good."""
 
 
 def draw(seed: int) -> Drawn:
-    """The same for the same seed, for ever."""
+    """Draw the case of a seed; the same seed always gives the same case."""
     draws = stream(seed, "operations swarm")
     topology = draw_topology(draws, seed)
     nodes = sorted(topology.nodes)
@@ -91,7 +92,7 @@ def draw(seed: int) -> Drawn:
 
 
 def only(topology: Topology, nodes: list[NodeId]) -> Topology:
-    """The same stations with these nodes."""
+    """Returns the same stations with only these nodes."""
     left = set(nodes)
     domains = {
         name: tuple(node for node in members if node in left)
@@ -115,7 +116,8 @@ def _wanted(draws: Draws, seed: int, lost: int, selection: SelectionSettings) ->
 
 
 def _without_lost(faults: Schedule, lost: int) -> Schedule:
-    """The schedule with so many wiped disks as may still be lost, and no copied card where any is lost."""
+    """Returns the schedule with at most as many wiped disks as may still be lost, and no copied card if any
+    is."""
     kept: list[Fault] = []
     for fault in one_copy(faults).faults:
         if isinstance(fault, Crash) and fault.wipes_at_ms is not None:
@@ -198,7 +200,7 @@ def _draw_versions(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
             stale=1 if draws.chance(0.15) else 0,
         )
         applied.append(version)
-        if draws.chance(0.3):  # somebody else has the same idea, or sends it once more
+        if draws.chance(0.3):  # another person has the same idea, or the request is repeated
             same = draws.chance(0.4)
             request = version.request if same else f"{version.request} rival"
             pick = version.pick if same else draws.below(1 << 16)
@@ -213,7 +215,7 @@ def _draw_versions(draws: Draws, nodes: list[NodeId]) -> list[Operation]:
 def _draw_machines(
     draws: Draws, founders: list[NodeId], joiners: list[NodeId], selection: SelectionSettings
 ) -> list[Operation]:
-    """Each node is meant once at most. With f = 0 no disk may be lost."""
+    """Draw machine operations, at most one per node. With f = 0 no disk may be lost."""
     done: list[Operation] = []
 
     def add(what: What, of: NodeId | None, later_ms: float = 0.0) -> None:
@@ -247,7 +249,7 @@ def _draw_machines(
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a version: what is other than before. pick: of everything that is drawn for it."""
+    """The text of a version: its changes. pick: chooses among the alternatives."""
 
     seed: int
     base: int
@@ -261,7 +263,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compiler:
-    """Makes the versions after the first, each of its text and the one before."""
+    """Compiles the versions after the first, each from its text and the version before."""
 
     def __init__(self, case: Case, topology: Topology, specs: dict[DeviceId, DeviceSpec]) -> None:
         self._seed = case.seed
@@ -311,7 +313,7 @@ class Compiler:
 
     def _devices(self, previous: Program, devices: list[DeviceId], draws: Draws) -> list[DeviceId]:
         if draws.chance(0.3):
-            # With the last device of a cluster its group goes; some cluster is left.
+            # The group of a cluster goes with its last device; one cluster must be left.
             first = 0 if len(previous.plan.clusters) > 1 and draws.chance(0.5) else 1
             spare = [one for cluster in previous.plan.clusters for one in cluster.devices[first:]]
             if spare:
@@ -363,7 +365,7 @@ def _selection(selection: SelectionSettings, draws: Draws, nodes: int) -> Select
 
 
 def _check(program: Program, previous: Program) -> None:
-    """As a deployment does: what an earlier version had stays where it was."""
+    """Check a version as a deployment does: everything of an earlier version keeps its place."""
     for device, group in program.group_of_device.items():
         home = previous.homes.get(device, group)
         if home != group:

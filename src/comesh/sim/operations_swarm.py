@@ -44,18 +44,18 @@ from comesh.sim.swarm_case import Case
 from comesh.sim.trace import Trace
 from comesh.sim.world import NodeFactory
 
-SPARED_BEFORE_MS = 0.001
-"""So long before a disk would be wiped it is seen whether it may be."""
+WIPE_CHECK_MS = 0.001
+"""Time before the wipe of a disk at which is checked whether it may be wiped."""
 LOOK_MS = 1000.0
-"""How often people look whether they can go on."""
+"""Interval at which people check whether they can continue."""
 MAX_TRIES = 6
-"""Of a version that somebody needs: it is made anew where another one came first."""
+"""Maximum attempts to make a version; each is made anew if another version came first."""
 RESTART_MS = 500.0
-PATIENCE_MS = 20_000.0
-"""Who restarts all nodes goes on after so long, whether the last one has joined or not."""
+RESTART_TIMEOUT_MS = 20_000.0
+"""Timeout of a restart of all nodes: it continues after this time even if the last node has not joined."""
 OPERATOR_AGAIN_MS = 6000.0
-HAND_MS = 2500.0
-"""The timeout of a command by hand."""
+MANUAL_TIMEOUT_MS = 2500.0
+"""Timeout of a command by hand."""
 
 _T = TypeVar("_T")
 _OF_GROUPS = (What.PAUSE_ALL, What.RESUME_ALL)
@@ -68,7 +68,7 @@ class OperationsSwarm(Swarm):
 
     def __init__(self, seed: int, *, case: Case | None = None, trace: Trace | None = None) -> None:
         self._begun_with: dict[NodeId, Program] = {}
-        """What a node that came later was given to begin with."""
+        """Programs that nodes added later began with."""
         self._lives: Counter[NodeId] = Counter()
         super().__init__(seed, case=case, trace=trace, drawing=draw)
         self.answers = Answers(self.checks)
@@ -77,10 +77,10 @@ class OperationsSwarm(Swarm):
         self.checks.histories.follow(self.answers)
         self.world.senders.append(PausedCommands(self.checks, self.checks.histories).on_sent)
         self._meant: dict[str, tuple[GroupId, Wish]] = {}
-        """What each request was, when it was first asked."""
+        """Requests by id, with what each meant when it was first asked."""
         self._fired: dict[str, RoutineId] = {}
         self._edits: dict[str, tuple[int, Edit]] = {}
-        """What is applied by each request: on which version it builds, and the text."""
+        """Versions by request: the version that each builds on, and its text."""
         self._done: Counter[str] = Counter()
         self._lifted_ms: dict[tuple[GroupId, str], float] = {}
         self._draws = stream(seed, "operations swarm run")
@@ -94,7 +94,7 @@ class OperationsSwarm(Swarm):
             self._at(operation.at_ms, self._operate, operation)
         for fault in self.case.faults.faults:
             if isinstance(fault, Crash) and fault.wipes_at_ms is not None:
-                self._at(fault.wipes_at_ms - SPARED_BEFORE_MS, self._spare_last, fault.node)
+                self._at(fault.wipes_at_ms - WIPE_CHECK_MS, self._spare_last, fault.node)
 
     def _spare_last(self, node: NodeId) -> None:
         machine = self.world.machines[node]
@@ -129,7 +129,7 @@ class OperationsSwarm(Swarm):
     # -- who is asked ------------------------------------------------------------------------------------
 
     def _living(self, node: NodeId, *, but: NodeId | None = None) -> tuple[NodeId, Groups] | None:
-        """This node if it runs, or else another one."""
+        """Returns this node if it runs, or else another one."""
         names = sorted(self.topology.nodes)
         first = names.index(node)
         for name in names[first:] + names[:first]:
@@ -215,7 +215,7 @@ class OperationsSwarm(Swarm):
             self._give_order(node, group, Reach(newest.version), request, operation.by)
 
     def _change_nodes(self, operation: Operation, number: int) -> None:
-        """A version with or without a node, made anew as long as another one comes first."""
+        """Apply a version with or without a node; made anew as long as another version comes first."""
         of, request = operation.of, f"{operation.request} try {number}"
         asked = self._living(operation.node, but=of)
         if asked is not None:
@@ -233,7 +233,8 @@ class OperationsSwarm(Swarm):
         self._later(3 * LOOK_MS, self._see_changed, operation, number)
 
     def _see_changed(self, operation: Operation, number: int) -> None:
-        """Where it was refused, or who was asked has ended, it is tried again; else it is waited for."""
+        """Check whether the change succeeded: repeat it if it was refused or the asked node has ended, else
+        wait."""
         request = f"{operation.request} try {number}"
         if request in self.answers.done:
             self._done[f"applied: {operation.what}"] += 1
@@ -249,7 +250,7 @@ class OperationsSwarm(Swarm):
     # -- machines ----------------------------------------------------------------------------------------
 
     def _join(self, operation: Operation) -> None:
-        """The machine starts once there is a version with it, with what a living node holds."""
+        """Start the machine once there is a version with it, from the state of a living node."""
         assert operation.of is not None
         self._begin(self.world.machines[operation.of], operation)
 
@@ -277,7 +278,7 @@ class OperationsSwarm(Swarm):
             self._later(LOOK_MS, self._stop, machine)
 
     def _stop(self, machine: Machine) -> None:
-        """It is asked to leave in good order, and does not come back."""
+        """Ask the node to leave in good order, for good."""
         self.world.ask_to_leave(machine)
         self._later(2 * LOOK_MS, self.world.take_away, machine)
 
@@ -290,7 +291,7 @@ class OperationsSwarm(Swarm):
         self._later(operation.later_ms, self._begin, new, operation)
 
     def _restart(self, left: list[NodeId]) -> None:
-        """The next of all nodes that run."""
+        """Restart the next of all running nodes."""
         while left and self.world.machines[left[0]].process is None:
             left = left[1:]
         if not left or self.world.now_ms > self.breaking_ms:
@@ -304,7 +305,7 @@ class OperationsSwarm(Swarm):
     def _see_joined(self, left: list[NodeId], since_ms: float) -> None:
         process = self.world.machines[left[0]].process
         joined = process is not None and isinstance(process.node, Node) and process.node.membership.joined
-        if joined or self.world.now_ms - since_ms > PATIENCE_MS:
+        if joined or self.world.now_ms - since_ms > RESTART_TIMEOUT_MS:
             self._restart(left[1:])
         else:
             self._later(LOOK_MS, self._see_joined, left, since_ms)
@@ -312,12 +313,12 @@ class OperationsSwarm(Swarm):
     # -- the quiet phase ---------------------------------------------------------------------------------
 
     def _newest(self) -> Program:
-        """The newest version that anybody holds."""
+        """Returns the newest version that any node holds."""
         held = [groups.versions.newest for _, groups in self._groups()]
         return max(held, key=lambda one: one.version, default=self.program)
 
     def _start_all(self) -> None:
-        """Whoever the newest version has is started; and what still stands is lifted."""
+        """Start all nodes of the newest version, and lift all standing orders."""
         newest = self._newest()
         for node in self.topology.nodes:
             machine = self.world.machines[node]
@@ -326,7 +327,8 @@ class OperationsSwarm(Swarm):
         self._lift_orders()
 
     def _is_lost(self, left: list[Replica]) -> bool:
-        """Those that are left and whole are no quorum, and somebody is gone for good who may have been."""
+        """True if the remaining whole members are no quorum, and a missing one that may have been is gone for
+        good."""
         config = left[0].config
         machines = [one for one in self.world.machines.values() if not one.away]
         gone = [
@@ -352,7 +354,7 @@ class OperationsSwarm(Swarm):
             self._give_order(asked[0], group, wish, request, "operator")
 
     def _standing(self) -> list[tuple[GroupId, Standing]]:
-        """What was ordered and not lifted, by the committed history of the groups that there are."""
+        """Returns orders that were not lifted, by the committed history of the existing groups."""
         return [
             (group, record)
             for group in sorted(self._newest().plan.genesis)
@@ -376,12 +378,13 @@ class OperationsSwarm(Swarm):
                     by = serving.config.version
                     if by != newest.version:
                         stuck.append(f"{node} serves {group} by version {by}, not {newest.version}")
-        stuck += self._misbelievers()
+        stuck += self._misinformed()
         stuck += [f"{one.key} stands in {group}, by {one.by}" for group, one in self._standing()]
         return stuck
 
-    def _misbelievers(self) -> list[str]:
-        """Who does not know exactly who runs, or holds a revoked life for the one that took its place."""
+    def _misinformed(self) -> list[str]:
+        """Returns the nodes that do not know exactly which nodes run, or take a revoked life for its
+        successor."""
         nodes = [process.node for process, _ in self._groups()]
         lives = {node.id: node.membership.incarnation.life for node in nodes if isinstance(node, Node)}
         roster = self._newest().roster
@@ -420,7 +423,7 @@ def _picked(names: list[_T], pick: int) -> _T:
 
 
 def _wish(operation: Operation, program: Program) -> tuple[GroupId, Wish]:
-    """What an order means by the version that the asked node holds."""
+    """Returns the request that an order makes, by the version that the asked node holds."""
     pick = operation.pick
     match operation.what:
         case What.PAUSE | What.RESUME:
@@ -444,18 +447,18 @@ def _of_device(operation: Operation, device: DeviceId) -> Wish:
             return BreakLock(device)
         case _:
             if operation.pick % 3 == 0:
-                return SetDevice(device, Action("toggle", timeout_ms=HAND_MS, idempotent=False))
+                return SetDevice(device, Action("toggle", timeout_ms=MANUAL_TIMEOUT_MS, idempotent=False))
             on = bool(operation.pick % 2)
-            return SetDevice(device, Action("set", on, HAND_MS, expects={"on": on}))
+            return SetDevice(device, Action("set", on, MANUAL_TIMEOUT_MS, expects={"on": on}))
 
 
 def run_seed(seed: int) -> Verdict:
-    """Draw, break, work on it, let recover, judge."""
+    """Draw the case, run it, let the mesh recover, and judge."""
     return OperationsSwarm(seed).run()
 
 
 def is_last_of_a_group(machine: Machine, machines: Iterable[Machine]) -> bool:
-    """Nobody else among these machines has the newest config of some group that this one has.
+    """True if no other of these machines has the newest config of some group of this one.
 
     With its disk the group is gone, and no protocol and no operator brings it back. It can be any member's:
     where a config began without its third member, two disks are all that there is of it. A seat that was
@@ -470,7 +473,7 @@ def is_last_of_a_group(machine: Machine, machines: Iterable[Machine]) -> bool:
 
 
 def _installed(machine: Machine) -> dict[GroupId, int]:
-    """By group, the number of the newest config whose state is on the disk."""
+    """Returns the newest config of each group whose state is on the disk, by number."""
     found: dict[GroupId, int] = {}
     for kept in machine.disk.image().configs.values():
         if kept.installed and kept.accepted != NO_BALLOT:

@@ -1,4 +1,4 @@
-"""Trigger clauses built by hand, for workloads that have no document: comparisons, joined by and, or.
+"""Trigger clauses built in code, for workloads without a document: comparisons joined by and, or.
 
 Unknown (None) is as in the document's clauses: false and unknown is false, true or unknown is true.
 """
@@ -32,7 +32,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """Both, or either of the two."""
+    """Two clauses joined by and, or by or."""
 
     both: bool
     left: Predicate

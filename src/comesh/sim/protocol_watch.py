@@ -1,4 +1,4 @@
-"""Watches what groups and runs do, and counts it: for the report of a simulation and for people.
+"""Watches and counts what groups and runs do, for the report of a simulation.
 
 It only listens. Runs are what their traces tell, which come after the commits that they tell of. A leader may
 fall between a commit and its telling: then the state with which the next begins says what fired and ended.
@@ -32,25 +32,25 @@ from comesh.sim.checks import Checks, Violation
 from comesh.sim.world import World
 
 MAX_TRACED: Final = 500
-"""Traces that are kept, of the latest runs."""
+"""Maximum traces kept, of the latest runs."""
 MAX_LINES: Final = 300
-"""Of one trace: what comes later is left out, but for the end."""
+"""Maximum lines of one trace: later lines are left out, except for the end."""
 MAX_CHANGES: Final = 1000
-"""Changes of devices that are kept, the latest."""
+"""Maximum changes of devices kept, the latest."""
 
 
 class GroupCounts(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     leader_changes: int
-    """Another node than before began to serve, in the same config or in the next."""
+    """Number of times that another node began to serve, in the same config or in the next."""
     elections: int
-    """Of them, those that took one: the others were handoffs."""
+    """Number of leader changes by election; the others were handoffs."""
     handoffs: int
     commits: int
     lossy: int
-    """Elections that went on from an incomplete state."""
+    """Elections that continued from an incomplete state."""
     leader: NodeId | None
-    """Who began to serve last."""
+    """The node that began to serve last."""
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +62,13 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
 
 class LockWaits(msgspec.Struct, frozen=True, kw_only=True):
     queued: Waits
-    """Of requests that stood in a queue, until they were granted."""
+    """Waiting times in queues, until the lock was granted."""
     given_up: int
     """Requests that left a queue without the lock."""
     acquired: Waits
-    """Of runs, from their firing (or their turn) until they had all locks."""
+    """Waiting times of runs, from their firing (or their turn) until they had all locks."""
     longest: str = ""
-    """Which run waited longest in which queue."""
+    """The run that waited longest, and its queue."""
 
 
 class DeviceChange(msgspec.Struct, frozen=True):
@@ -96,14 +96,14 @@ class TracedRun(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     routine: RoutineId
     outcome: str
-    """finished, failed, dropped, or the last that was told of it."""
+    """Result: finished, failed, dropped, or else the last traced event."""
     lines: tuple[TraceLine, ...]
 
 
 class OpenRun(msgspec.Struct, frozen=True):
     run: str
     last: TraceLine
-    """The last that was told of it."""
+    """The last traced event."""
 
 
 class LossTold(msgspec.Struct, frozen=True):
@@ -118,15 +118,15 @@ class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
     finished: int
     failed: int
     reasons: dict[str, int]
-    """Why they failed."""
+    """Failed runs by reason."""
     dropped: int
-    """Firings beyond what may wait, or of routines that were removed."""
+    """Firings beyond the maximum that may wait, or of removed routines."""
     ignored: int
-    """Firings within a cooldown."""
+    """Firings that a cooldown suppressed."""
     untold: int
-    """Ended, or were lost, and the next leader does not know how."""
+    """Runs that ended or were lost, where the next leader does not know how."""
     going: tuple[OpenRun, ...]
-    """At the end."""
+    """Runs still open at the end."""
 
 
 class ProtocolReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,15 +136,15 @@ class ProtocolReport(msgspec.Struct, frozen=True, kw_only=True):
     runs: RunCounts
     lock_waits: LockWaits
     devices_seen: int
-    """How many ever answered."""
+    """Devices that answered at least once."""
     device_changes: int
-    """Of status, after the first answer."""
+    """Changes of devices' status, after the first answer."""
     changes: tuple[DeviceChange, ...]
-    """The latest of them."""
+    """The latest changes of devices' status."""
     traces: tuple[TracedRun, ...]
-    """Of the routines that are followed."""
+    """Traces of the routines that are followed."""
     checked: bool
-    """Whether the promises were checked."""
+    """True if the promises were checked."""
     violations: tuple[Violation, ...] = ()
     more_violations: int = 0
     losses: tuple[LossTold, ...] = ()
@@ -170,7 +170,7 @@ class _Trace:
 
 
 class ProtocolWatch:
-    """An observer of a world; make it before the world runs. follow: routines whose runs are kept in full."""
+    """Observes a world; make it before the world runs. follow: routines whose runs are kept in full."""
 
     def __init__(self, world: World, groups: Collection[GroupId], follow: Collection[RoutineId] = ()) -> None:
         self._groups = {group: _Group() for group in sorted(groups, key=group_order)}
@@ -214,7 +214,7 @@ class ProtocolWatch:
         return sum(group.counts["commits"] for group in self._groups.values())
 
     def report(self, checks: Checks | None) -> ProtocolReport:
-        """What came of it so far, with what the checks found."""
+        """Returns the report so far, with the findings of the checks."""
         counts = self._counts
         return ProtocolReport(
             groups=tuple(_counts_of(name, group) for name, group in self._groups.items()),
@@ -264,7 +264,7 @@ class ProtocolWatch:
         group.number = max(group.number, told.config.number)
 
     def _take_over(self, now_ms: float, node: NodeId, records: Sequence[Record]) -> None:
-        """Catch up with what the leader before committed and could not tell."""
+        """Catch up with what the leader before had committed and could not report."""
         routines = [record for record in records if isinstance(record, RoutineRecord)]
         live = {record.run: record.cause for record in records if isinstance(record, RunRecord)}
         live |= {firing.run: firing.cause for routine in routines for firing in routine.waiting}
@@ -286,7 +286,7 @@ class ProtocolWatch:
                 self._on_queue(now_ms, record)
 
     def _on_queue(self, now_ms: float, record: DeviceRecord) -> None:
-        """Who came to a queue, who left it, and with the lock or not."""
+        """Count the changes of a queue: who joined it, and who left it, with the lock or not."""
         holder = None if record.hold is None else record.hold.run
         if holder is None:
             self._holders.pop(record.device, None)
@@ -314,7 +314,7 @@ class ProtocolWatch:
 
     def _on_traced(self, now_ms: float, node: NodeId, run: RunId, trace: Trace | Untold) -> None:
         if isinstance(trace, Finished | Failed) and run not in self._open:
-            self._counts["fired"] += 1  # by a leader that fell before it could tell
+            self._counts["fired"] += 1  # its leader died before it could report them
         holder = self._holders.get(trace.device) if isinstance(trace, LockQueued) else None
         line = TraceLine(now_ms, node, trace, None if holder is None else str(holder))
         if run.routine in self._follow:
@@ -324,7 +324,7 @@ class ProtocolWatch:
             return
         match trace:
             case Failed():
-                self._reasons[trace.reason or "no reason told"] += 1
+                self._reasons[trace.reason or "no reason given"] += 1
             case AttemptBegan():
                 self._fired_ms.setdefault(run, now_ms)
             case Executing() if run in self._fired_ms:

@@ -1,4 +1,4 @@
-"""How long a message takes and whether it arrives.
+"""Computes how long a message takes and whether it arrives.
 
 One hop costs `hop_ms` plus size / (bandwidth / live neighbours of the sender of that hop), along the
 shortest path (paper, section 5; docs/simulator.md). Added up over a path that is
@@ -33,16 +33,16 @@ HOP_MS: Final = 10.0
 
 
 class RadioSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The medium. Rates are probabilities from 0 to 1."""
+    """Settings of the radio. Rates are probabilities from 0 to 1."""
 
     hop_ms: float = HOP_MS
     bandwidth_bytes_per_s: float = BANDWIDTH_BYTES_PER_S
     loss_per_hop: float = 0.0
     loss_per_message: float = 0.0
     duplicate: float = 0.0
-    """How often a message arrives twice, the second time up to reorder_ms (at least a hop) later."""
+    """Rate of messages that arrive twice, the second time up to reorder_ms (at least a hop) later."""
     reorder: float = 0.0
-    """How often a message is held up, for up to reorder_ms."""
+    """Rate of messages that are delayed, by up to reorder_ms."""
     reorder_ms: float = 100.0
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class RadioSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Radio:
-    """The mesh as it is now: stations up or down, cuts, and how bad the air is."""
+    """The mesh as it is now: stations up or down, cuts, and the quality of the air."""
 
     def __init__(self, topology: Topology, settings: RadioSettings, seed: int) -> None:
         self.routes = Routes(topology, stream(seed, "routes"))
@@ -84,13 +84,13 @@ class Radio:
         )
 
     def set_up(self, station: int, up: bool) -> None:
-        """A station that is down neither relays nor hears."""
+        """Set a station up or down; one that is down neither relays nor hears."""
         if self.up[station] != up:
             self.up[station] = up
             self._changed = True
 
     def cut(self, name: Hashable, sources: set[int], destinations: set[int]) -> None:
-        """From now on nothing gets from these stations to those, neither over a link nor around."""
+        """Cut these stations off from those: nothing passes over a link or around."""
         stations = np.arange(self.routes.stations)
         self._cuts[name] = (
             np.isin(stations, sorted(sources)),
@@ -107,13 +107,13 @@ class Radio:
         self._changed = True
 
     def routed(self) -> int:
-        """A number that is another one whenever who reaches whom may be."""
+        """Returns a number that changes whenever reachability may have changed."""
         if self._changed:
             self._reroute()
         return self._routings
 
     def reaches(self, source: int, destination: int) -> bool:
-        """Whether a message would find a way now, bad luck aside, to a station that is up."""
+        """True if a message would find a way now to a station that is up, apart from random loss."""
         if self._changed:
             self._reroute()
         if source == destination:
@@ -126,7 +126,7 @@ class Radio:
         )
 
     def transmit(self, parcel: Parcel) -> tuple[float, ...]:
-        """After how many milliseconds the parcel arrives: never, once or twice."""
+        """Returns the delays after which the parcel arrives: none, one or two."""
         source, destination = parcel.source, parcel.destination
         if parcel.size_bytes > MAX_DATAGRAM_BYTES:
             self.traffic.lost(parcel, Lost.TOO_BIG)
@@ -173,7 +173,7 @@ class Radio:
         return tuple(arrivals)
 
     def _lost_on_hop(self, hops: int) -> int | None:
-        """Which hop, from 1, loses the message; one draw however many hops there are."""
+        """Returns the hop, from 1, that loses the message; one draw for any number of hops."""
         loss = self._settings.loss_per_hop
         if not loss:
             return None

@@ -1,4 +1,4 @@
-"""What a run came to, as data: the CLI prints it, `--json` writes it, experiments read it."""
+"""The result of a run, as data: the CLI prints it, `--json` writes it, experiments read it."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ from comesh.sim.world import World
 
 
 class KindTraffic(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of message: end to end (sent, received) and hop by hop (transmitted)."""
+    """Traffic of one kind of message: end to end (sent, received) and hop by hop (transmitted)."""
 
     kind: str
     sent: Amount
@@ -21,7 +21,7 @@ class KindTraffic(msgspec.Struct, frozen=True, kw_only=True):
     relayed: Amount
     transmitted: Amount
     lost: dict[str, int]
-    """Messages, by reason."""
+    """Lost messages by reason."""
 
 
 class NodeTraffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class NodeTraffic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Over the nodes, in bytes per simulated second."""
+    """Distribution over the nodes, in bytes per simulated second."""
 
     mean: float
     median: float
@@ -50,9 +50,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     traffic: tuple[KindTraffic, ...]
     end_to_end_bytes_per_s: Spread
-    """What a node sends."""
+    """Bytes that a node sends."""
     hop_by_hop_bytes_per_s: Spread
-    """What a node transmits: what it sends and what it relays for others."""
+    """Bytes that a node transmits: those that it sends and those that it relays."""
     per_node: tuple[NodeTraffic, ...]
     detections: tuple[Detection, ...]
     false_suspicions: int
@@ -61,15 +61,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that ended themselves, and why."""
     trace_digest: str | None
     faults: tuple[Fault, ...] = ()
-    """The schedule that was run, where whoever ran it put it here: `comesh sim` does."""
+    """The schedule of faults that was run, if the caller set it, as `comesh sim` does."""
     without_majority: dict[GroupId, tuple[Span, ...]] | None = None
-    """When each group had no majority; None: there are no groups, or nobody watched."""
+    """When each group had no majority; None: there are no groups, or they were not watched."""
     unserved: dict[GroupId, tuple[Span, ...]] | None = None
-    """When nobody served each group; None likewise."""
+    """When each group was not served; None likewise."""
     splits: tuple[Split, ...] = ()
-    """When the running nodes could not all reach each other; none also where nobody watched."""
+    """When the running nodes could not all reach each other; empty also if they were not watched."""
     protocol: ProtocolReport | None = None
-    """What groups and runs did; None: membership only, or nobody watched."""
+    """What groups and runs did; None: membership only, or not watched."""
 
 
 def traffic_by_kind(traffic: Traffic) -> tuple[KindTraffic, ...]:

@@ -1,4 +1,4 @@
-"""Shortest paths over what relays now: from every station to every other, found when first needed.
+"""Shortest paths over the stations that relay now: between all stations, computed when first needed.
 
 Paths are shortest in hops, as the paper routes (section 5: "Dijkstra's shortest paths", every hop the
 same). Of several, the one through the neighbour that comes first in a fixed shuffled order of each
@@ -23,7 +23,7 @@ from comesh.core.draws import Draws
 from comesh.sim.topology import Topology
 
 UNREACHABLE: Final = 0xFFFFFFFF
-"""A packed length that says: there is no path."""
+"""A packed length that means: there is no path."""
 
 _BLOCK = 512
 _WORDS = _BLOCK // 64
@@ -59,7 +59,7 @@ class Routes:
         relays: NDArray[np.bool_],
         cuts: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
     ) -> None:
-        """From now on these stations are up, these of them relay, and no link leads across a cut."""
+        """Change the routes: these stations are up, these of them relay, and no link leads across a cut."""
         padded_up = np.append(up, False)
         self._relays = np.append(up & relays, False)
         before = self._around.copy()
@@ -67,16 +67,18 @@ class Routes:
             across = np.append(sources, False)[self._around] & destinations[:, None]
             before[across] = self.stations
         self._before = np.ascontiguousarray(before.T)
-        """Who is heard: by slot, then station; one beyond the last where a slot is empty or cut."""
+        """The neighbours that each station hears: by slot, then station; one beyond the last for an empty or
+        cut slot."""
         self.loads: list[int] = padded_up[self._around].sum(axis=1).tolist()
-        """How many live neighbours each station shares the air with."""
+        """Number of live neighbours that each station shares the air with."""
         self.rows: list[array[int] | None] = [None] * self.stations
-        """Packed lengths by source and destination; 0 where not yet looked up."""
+        """Packed lengths by source and destination; 0 where not yet computed."""
         self._slots: dict[int, NDArray[np.uint16]] = {}
         self._views: dict[int, memoryview] = {}
 
     def length(self, source: int, destination: int) -> int:
-        """The packed length, or UNREACHABLE. Senders first look into `rows` themselves: it is hot.
+        """Returns the packed length, or UNREACHABLE. Senders look into `rows` themselves first: this path is
+        hot.
 
         Walks back from the destination to where the length is known, and keeps all that it learns.
         """
@@ -106,7 +108,7 @@ class Routes:
         return packed
 
     def path(self, source: int, destination: int) -> list[int] | None:
-        """The stations from source to destination, both included; None where there is no path."""
+        """Returns the stations from source to destination, both included; None if there is no path."""
         block, bit = divmod(source, _BLOCK)
         self._search(block)
         slots = self._views[block]
@@ -122,7 +124,7 @@ class Routes:
         return path
 
     def hops_before(self, sources: NDArray[np.int64], stations: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For many paths at once: the station before each on the path from each source."""
+        """Returns, for many paths at once, the station before each on the path from each source."""
         before = np.empty_like(stations)
         blocks = sources // _BLOCK
         for block in np.flatnonzero(np.bincount(blocks)).tolist():
@@ -133,7 +135,7 @@ class Routes:
         return before
 
     def _search(self, block: int) -> None:
-        """All searches from the sources of one block."""
+        """Run all searches from the sources of one block."""
         if block in self._slots:
             return
         first = block * _BLOCK
@@ -169,10 +171,10 @@ class Routes:
 
 
 def _any(words: NDArray[np.uint64]) -> bool:
-    """Whether any bit is set; several times quicker than `words.any()`."""
+    """True if any bit is set; several times faster than `words.any()`."""
     return bool(np.bitwise_or.reduce(words, axis=None))
 
 
 def _unpacked(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """One byte, 0 or 1, per bit."""
+    """Returns one byte, 0 or 1, per bit."""
     return np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")

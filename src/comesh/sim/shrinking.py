@@ -1,4 +1,4 @@
-"""A smaller case that breaks the same promise: delta debugging (Zeller's ddmin) over what a seed drew.
+"""Shrinks a case that breaks a promise: delta debugging (Zeller's ddmin) over what a seed drew.
 
 A fault that is drawn ends by itself, so no case is left in which a group lacks the nodes to go on. After the
 faults, what people asked and did is left out, and then what the radio, the clocks and the start have against
@@ -22,18 +22,19 @@ from comesh.sim.world_settings import WorldSettings
 FORMAT: Final = 1
 _T = TypeVar("_T")
 Breaks = Callable[[Case], bool]
-"""Whether a case still breaks the promise."""
+"""Returns whether a case still breaks the promise."""
 DRAWING: Final[dict[str, Drawing]] = {"groups": draw, "operations": operations_case.draw}
-"""By the name of a swarm."""
+"""Functions that draw a case, by the name of a swarm."""
 
 
 class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left of a case: the numbers of its faults, askings and operations, in the order of drawing."""
+    """The rest of a shrunk case: the numbers of its faults, requests and operations, in the order of
+    drawing."""
 
     comesh_fuzz_case: int = FORMAT
     seed: int
     promise: str
-    """That it breaks."""
+    """The promise that it breaks."""
     faults: tuple[int, ...]
     of_faults: int
     askings: tuple[int, ...]
@@ -41,11 +42,11 @@ class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     operations: tuple[int, ...] = ()
     of_operations: int = 0
     calm: tuple[str, ...] = ()
-    """Settings of the world that were put to rest."""
+    """Settings of the world that were reset."""
     swarm: Literal["groups", "operations"] = "groups"
 
     def case(self) -> Case:
-        """ValueError if the seed draws something else by now."""
+        """Returns the case. ValueError if the seed draws something else by now."""
         drawn, *_ = DRAWING[self.swarm](self.seed)
         counts = (len(drawn.faults.faults), len(drawn.askings), len(drawn.operations))
         if counts != (self.of_faults, self.of_askings, self.of_operations):
@@ -77,7 +78,7 @@ class Reduced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def whole(seed: int, promise: str, swarm: Literal["groups", "operations"] = "groups") -> Reduced:
-    """All that a seed drew."""
+    """Returns everything that a seed drew."""
     drawn, *_ = DRAWING[swarm](seed)
     faults, askings, operations = len(drawn.faults.faults), len(drawn.askings), len(drawn.operations)
     return Reduced(
@@ -94,9 +95,9 @@ def whole(seed: int, promise: str, swarm: Literal["groups", "operations"] = "gro
 
 
 def shrink(case: Reduced, breaks: Breaks) -> Iterator[Reduced]:
-    """Ever smaller cases, each of which breaks its promise; the last one is the answer.
+    """Yield ever smaller cases, each of which breaks its promise; the last one is the result.
 
-    Nothing of it can be left out any more, one thing at a time.
+    No single part of the result can be left out.
     """
     best = case
     before = None
@@ -138,7 +139,8 @@ def _with_operations(case: Reduced, operations: Sequence[int]) -> Reduced:
 
 
 def ddmin(items: Sequence[_T], breaks: Callable[[Sequence[_T]], bool]) -> Iterator[list[_T]]:
-    """Ever shorter lists that still break; the last one is minimal: without any one item it does not."""
+    """Yield ever shorter lists that still break; the last one is minimal: without any one item it does not
+    break."""
     left = list(items)
     if left and breaks([]):
         yield []
@@ -172,4 +174,4 @@ CALMING: Final[dict[str, Callable[[WorldSettings], WorldSettings]]] = {
     "drift": lambda one: replace(one, drift_ppm=0.0),
     "start": lambda one: replace(one, start_spread_ms=0.0),
 }
-"""What the world has against the mesh, by a name, and how to leave it out."""
+"""Settings of the world that work against the mesh, by name, and how to reset them."""

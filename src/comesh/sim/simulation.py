@@ -1,4 +1,4 @@
-"""The simulator as a library: a topology, what goes wrong, and how long; then ask what came of it.
+"""The simulator as a library: a topology, faults and a duration go in; a report comes out.
 
     simulation = Simulation(make_topology(Shape.GRID, devices=50), seed=1)
     simulation.run(minutes=1)
@@ -27,7 +27,7 @@ from comesh.sim.world import NodeFactory, World
 from comesh.sim.world_settings import WorldSettings
 
 Progress = Callable[[float], None]
-"""Told the simulated milliseconds so far."""
+"""Called with the simulated milliseconds so far."""
 
 _SLICE_MS = 1000.0
 
@@ -74,7 +74,7 @@ class Simulation:
             inject(self.world, faults)
 
     def run(self, *, minutes: float = 0.0, seconds: float = 0.0, progress: Progress | None = None) -> None:
-        """Go on for this much simulated time."""
+        """Run for this much simulated time."""
         began_s = time.process_time()
         world = self.world
         end_ms = world.now_ms + minutes * 60_000.0 + seconds * 1000.0
@@ -87,7 +87,7 @@ class Simulation:
         self._cpu_s += time.process_time() - began_s
 
     def report(self) -> Report:
-        """What came of it so far."""
+        """Returns the report so far."""
         world = self.world
         topology = world.topology
         per_node = traffic_by_node(world)

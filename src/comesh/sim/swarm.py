@@ -1,4 +1,4 @@
-"""The swarm: a seed draws a whole mesh and everything that goes wrong in it; the checkers judge what came.
+"""The swarm: a seed draws a mesh and everything that goes wrong in it; the checkers judge the result.
 
 First a phase in which anything may break, then a quiet one in which everything must go on (TigerBeetle's
 habit). The promises of section 9 of the protocol are judged after every event, by `checks`, from the devices'
@@ -28,17 +28,17 @@ from comesh.sim.trace import Trace
 from comesh.sim.world import NodeFactory, World
 
 PROGRESS_MS = 120_000.0
-"""Within this long of the last fault every group serves, and every run that waits starts: a routine may have
+"""Bound after the last fault within which every group serves and every waiting run starts: a routine may have
 eight firings in its queue, which are older than those of its rivals and go first."""
 SETTLED_MS = 12_000.0
-"""The quiet phase ends this long after the last group came to be served, once nothing is left to be done."""
+"""The quiet phase ends this long after the last group came to be served, once no work is left."""
 OPERATOR_MS = 20_000.0
-"""A group without a quorum that nobody serves for so long after the last fault gets an operator."""
+"""Time after the last fault after which a group without a quorum gets an operator."""
 SLICE_MS = 2000.0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a seed. broken: the violations, readable."""
+    """The result of a seed. broken: the violations, readable."""
 
     seed: int
     nodes: int
@@ -50,7 +50,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float
     simulated_s: float = 0.0
     done: dict[str, int] = {}
-    """What people did, where the swarm has them do something."""
+    """Number of operations by kind, in swarms that have them."""
     broken: tuple[Violation, ...]
 
     @property
@@ -66,7 +66,7 @@ class Swarm:
     def __init__(
         self, seed: int, *, case: Case | None = None, trace: Trace | None = None, drawing: Drawing = draw
     ) -> None:
-        """case: instead of the drawn one; drawing: another swarm."""
+        """Prepare a seed. case: replaces the drawn one; drawing: replaces the swarm's function that draws."""
         drawn, self.topology, self.program, specs = drawing(seed)
         self.case = case or drawn
         self.simulation = Simulation(
@@ -140,7 +140,7 @@ class Swarm:
         )
 
     def done(self) -> dict[str, int]:
-        """What people did, for the verdict."""
+        """Returns the number of operations by kind, for the verdict."""
         return {}
 
     def _start_all(self) -> None:
@@ -150,7 +150,7 @@ class Swarm:
                 self.world.start(self.world.machines[node])
 
     def _recover_lost(self) -> None:
-        """What an operator does about a group whose quorum is lost for good: have its newest member go on."""
+        """Act as an operator for groups whose quorum is lost for good: continue from the newest member."""
         seated: dict[GroupId, list[tuple[Process, Replica]]] = {}
         for process, groups in self._groups():
             for replica in groups.replicas.values():
@@ -168,11 +168,11 @@ class Swarm:
                 self.world.give(process, RecoverAsked(group=group))
 
     def _is_lost(self, left: list[Replica]) -> bool:
-        """Those that are left of a config are no quorum."""
+        """True if the remaining members of a config are no quorum."""
         return len(left) < left[0].config.quorum
 
     def _groups(self) -> list[tuple[Process, Groups]]:
-        """The groups of every running node."""
+        """Returns the groups of every running node."""
         processes = [machine.process for machine in self.world.machines.values()]
         return [
             (process, process.node.groups)
@@ -187,22 +187,22 @@ class Swarm:
             self._runs += 1
 
     def settled(self) -> bool:
-        """Every group is served, and nothing that waited at the end of the faults still does."""
+        """True if every group is served, and nothing that waited at the end of the faults still does."""
         return not self._unserved() and all(run.since_ms > self.breaking_ms for run in self._live())
 
     def rests(self) -> bool:
-        """Every group is served, and no run is left: what fires has long stopped."""
+        """True if every group is served and no run is left; triggers have long stopped."""
         return not self._restless()
 
     def _tell_restless(self) -> None:
-        """The quiet phase never came to rest."""
+        """Report that the quiet phase never came to rest."""
         stuck = self._restless()
         if stuck and not self.checks.violations:
             what = f"at the end of the quiet phase {', '.join(stuck)}"
             self.checks.broken(Promise.PROGRESS, self.world.now_ms, what)
 
     def _restless(self) -> list[str]:
-        """What is left to be done, in words."""
+        """Describe the work that is left."""
         stuck = [f"nobody serves {group}" for group in sorted(self._unserved())]
         return stuck + [f"{live.run} is live" for live in self._live()]
 
@@ -211,7 +211,7 @@ class Swarm:
         return set(self._newest().plan.genesis) - served
 
     def _newest(self) -> Program:
-        """The deployment version whose groups must be served: the first has all that there are."""
+        """Returns the deployment version whose groups must be served: the first one has them all."""
         return self.program
 
     def _live(self) -> list[LiveRun]:
@@ -219,5 +219,5 @@ class Swarm:
 
 
 def run_seed(seed: int) -> Verdict:
-    """Draw, break, let recover, judge."""
+    """Draw the case, run its faults, let the mesh recover, and judge."""
     return Swarm(seed).run()

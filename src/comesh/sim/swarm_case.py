@@ -1,4 +1,4 @@
-"""What a seed of the swarm draws: a mesh, its devices and routines, its settings, and what goes wrong.
+"""Draws the case of a seed for the swarm: a mesh, its devices and routines, its settings, and its faults.
 
 Small meshes on purpose: three to a dozen nodes in a few clusters meet every interleaving that large ones do,
 and a seed takes a second. Waits of the protocol (cold_wait, replace_after, ...) are drawn short, so that what
@@ -47,9 +47,9 @@ from comesh.sim.world_settings import WorldSettings
 
 BREAKING_MS = 45_000.0
 QUIET_MS = 240_000.0
-"""The longest quiet phase; it ends sooner when everything has settled."""
+"""Maximum duration of the quiet phase; it ends sooner when everything has settled."""
 FLIGHT_MS = 3000.0
-"""How long a command may stay in the air; what lands later, by a fault, the checkers know of."""
+"""Maximum time that a command may stay in the air; the checkers know which ones a fault delays further."""
 MAX_ROUTINES = 8
 RARE = frozenset({"outage", "copy-card", "wipe", "leave"})
 """Classes of faults that happen less often than the others."""
@@ -57,7 +57,8 @@ MAX_VERSIONS = 3
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """A person asks a node: to fire a routine, or (routine None) to apply the next deployment version."""
+    """A request of a person to a node: fire a routine or, if routine is None, apply the next deployment
+    version."""
 
     at_ms: float
     node: NodeId
@@ -67,7 +68,7 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What a seed drew."""
+    """The case that a seed draws."""
 
     seed: int
     settings: WorldSettings
@@ -78,7 +79,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     askings: tuple[Asking, ...]
     event_devices: tuple[DeviceId, ...]
     operations: tuple[Operation, ...] = ()
-    """What else people do, in the swarm of operations."""
+    """Further operations of people, in the swarm of operations."""
 
 
 Drawn = tuple[Case, Topology, Program, dict[DeviceId, DeviceSpec]]
@@ -86,7 +87,7 @@ Drawing = Callable[[int], Drawn]
 
 
 def draw(seed: int) -> Drawn:
-    """The same for the same seed, for ever."""
+    """Draw the case of a seed; the same seed always gives the same case."""
     draws = stream(seed, "group swarm")
     topology = draw_topology(draws, seed)
     protocol = draw_protocol(draws)
@@ -95,7 +96,7 @@ def draw(seed: int) -> Drawn:
     events = tuple(sorted(name for name, device in program.devices.items() if device.event))
     rare, usual = [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 2.0, 4.0]
     per_minute = draw_rates(draws, seed, lambda name: rare if name in RARE else usual)
-    if selection.f == 0:  # one disk is all there is of a group: what takes it takes the group
+    if selection.f == 0:  # one disk holds the whole group: a fault that takes the disk takes the group
         per_minute["wipe"] = per_minute["copy-card"] = 0.0
     per_minute["outage"] = draws.choice([0.0, 0.0, 1.0, 2.0])
     per_minute["press"] = draws.choice([0.0, 5.0, 15.0])
@@ -114,8 +115,8 @@ def draw(seed: int) -> Drawn:
 
 
 def one_copy(faults: Schedule) -> Schedule:
-    """At most one card is copied (the membership swarm tries many), and none where a disk is wiped: a journal
-    on another machine is a stranger's, so the two together can take all that there is of a group."""
+    """Returns a schedule with at most one copied card (the membership swarm tries many), and none if a disk
+    is wiped: a journal on another machine is a stranger's, so both together could destroy a group."""
     wiped = any(isinstance(fault, Crash) and fault.wipes_at_ms is not None for fault in faults.faults)
     return without_copies(faults, 0 if wiped else 1)
 
@@ -191,7 +192,7 @@ def draw_selection(draws: Draws, nodes: int, seed: int) -> SelectionSettings:
 
 
 def draw_specs(seed: int, topology: Topology, until_ms: float = BREAKING_MS) -> dict[DeviceId, DeviceSpec]:
-    """Every device has a signal of its own, a switch to command, and perhaps events."""
+    """Draw specs: every device has a signal of its own, a switch to command, and perhaps events."""
     specs: dict[DeviceId, DeviceSpec] = {}
     for name in sorted(topology.devices):
         draws = stream(seed, f"group swarm device {name}")
@@ -214,7 +215,8 @@ def draw_specs(seed: int, topology: Topology, until_ms: float = BREAKING_MS) -> 
 
 
 def _wave(period_ms: float, until_ms: float) -> Script:
-    """On and off until the quiet phase: `optimistic` promises no progress against rivals that never end."""
+    """Returns a signal that is on and off until the quiet phase: `optimistic` promises no progress against
+    rivals that never end."""
     half_ms = period_ms / 2
     changes = int(until_ms // half_ms) + 1
     return Script(tuple((number * half_ms, number % 2 == 1) for number in range(changes)))
@@ -235,7 +237,7 @@ def _step(device: DeviceId, specs: dict[DeviceId, DeviceSpec], draws: Draws) -> 
 
 
 def _together(steps: tuple[RoutineStep, ...], draws: Draws) -> tuple[RoutineStep, ...]:
-    """In some routines, some commands do not wait for the one before."""
+    """Let some commands of some routines start without waiting for the one before."""
     if not draws.chance(0.3):
         return steps
     return steps[:1] + tuple(msgspec.structs.replace(one, together=draws.chance(0.7)) for one in steps[1:])
@@ -250,7 +252,7 @@ def draw_routine(
     *,
     until_ms: float = BREAKING_MS,
 ) -> RoutineProgram:
-    """until_ms: when its schedule, if it has one, fires for the last time."""
+    """Draw a routine. until_ms: when its schedule, if it has one, fires for the last time."""
     draws = stream(seed, f"group swarm routine {number}")
     few = devices[: max(2, len(devices) // 2)] if draws.chance(0.5) else devices
     steps = tuple(_step(device, specs, draws) for device in draws.sample(few, 1 + draws.below(4)))
@@ -280,7 +282,7 @@ def draw_routine(
 
 
 def _every(period_ms: float, until_ms: float) -> Instants:
-    """Until the quiet phase, like all that fires."""
+    """Returns a schedule that ends, like all triggers, at the quiet phase."""
 
     def following(after_ms: float) -> float | None:
         instant_ms = (after_ms // period_ms + 1) * period_ms
@@ -290,7 +292,7 @@ def _every(period_ms: float, until_ms: float) -> Instants:
 
 
 class Ground(NamedTuple):
-    """What all versions of a seed share."""
+    """The parts that all versions of a seed share."""
 
     seed: int
     topology: Topology
@@ -308,7 +310,7 @@ def make_program(
     *,
     text: str | None = None,
 ) -> Program:
-    """text None: the seed and the version say it all."""
+    """Make the program of a version. text None: it follows from seed and version alone."""
     _, topology, specs, selection, protocol = ground
     planned = [
         PlannedRoutine(id=name, touches=tuple(sorted(touches(routine))))
@@ -341,7 +343,7 @@ def make_program(
 
 
 def touches(routine: RoutineProgram) -> set[DeviceId]:
-    """The devices of its trigger and of its commands."""
+    """Returns the devices of its trigger and of its commands."""
     touched = set(routine.commands)
     for clause in (routine.when, routine.on_event):
         touched |= {DeviceId(device) for device, _ in clause.reads} if clause is not None else set()
@@ -357,7 +359,7 @@ def first_program(
     devices: Sequence[DeviceId] | None = None,
     until_ms: float = BREAKING_MS,
 ) -> tuple[Program, dict[DeviceId, DeviceSpec]]:
-    """devices: those of the first version, if not all."""
+    """Returns the first version. devices: those that it has, if not all."""
     draws = stream(seed, "group swarm program")
     specs = draw_specs(seed, topology, until_ms)
     devices = sorted(topology.devices if devices is None else devices)
@@ -371,7 +373,7 @@ def first_program(
 
 
 class Compiler:
-    """Makes the versions after the first, each from the one before: a routine goes, another comes."""
+    """Makes the versions after the first, each from the one before: one routine is removed, one added."""
 
     def __init__(self, case: Case, topology: Topology, specs: dict[DeviceId, DeviceSpec]) -> None:
         self._case = case

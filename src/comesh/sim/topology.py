@@ -1,4 +1,5 @@
-"""Where everything stands and who hears whom: the meshes that the paper evaluates, and a plan's own.
+"""Topologies: where everything stands and which stations hear each other; those of the paper, and a plan's
+own.
 
 A *station* is a place with a radio. Every one of the N devices has one; a share of them is smart and
 runs a node at the same station (paper, section 5.1: 40 % of 250). Two stations hear each other when
@@ -30,7 +31,7 @@ from comesh.core.streams import stream
 SMART_SHARE = 0.4
 SPACING_MM = 1000
 REACH_SPACINGS = math.sqrt(2)
-"""Neighbours of the grid: along the axes and diagonally within a plane; 1 leaves the axes only."""
+"""Reach of the grid's neighbours: along the axes and diagonally within a plane; 1 leaves the axes only."""
 
 _REDRAWS = 500
 _STATIONS_PER_CLUSTER = 25
@@ -51,12 +52,12 @@ class Relays(StrEnum):
 
 
 class TopologyError(ValueError):
-    """No mesh can be made of this; str() says why and what to change."""
+    """No mesh with these properties is possible; str() says why and what to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """Stations are numbers from 0; what stands at them has names."""
+    """A mesh: stations are numbers from 0; the nodes and devices at them have names."""
 
     name: str
     places: tuple[Place, ...]
@@ -71,12 +72,12 @@ class Topology:
         object.__setattr__(self, "neighbours", _neighbours(_coordinates(self.places), self.reach_mm))
 
     def station(self, name: str) -> int:
-        """Where a node or a device is; KeyError if nothing has that name."""
+        """Returns the station of a node or device; KeyError if nothing has that name."""
         at_node = self.nodes.get(NodeId(name))
         return self.devices[DeviceId(name)] if at_node is None else at_node
 
     def planned_nodes(self) -> tuple[PlannedNode, ...]:
-        """The nodes as a plan has them."""
+        """Returns the nodes as a plan has them."""
         domain_of = {node: domain for domain, nodes in self.power_domains.items() for node in nodes}
         return tuple(
             PlannedNode(id=node, place=self.places[station], power_domain=domain_of.get(node))
@@ -100,7 +101,7 @@ def make_topology(
     reach: float = REACH_SPACINGS,
     relays: Relays = Relays.ALL,
 ) -> Topology:
-    """A mesh of that shape with that many devices; `reach` is in spacings."""
+    """Make a mesh of that shape with that many devices; `reach` is in spacings."""
     if devices < 1:
         raise TopologyError("a mesh needs at least one device")
     if reach < 1:
@@ -125,7 +126,8 @@ def make_topology(
 def topology_of_plan(
     plan: Plan, *, name: str = "plan", reach_mm: int | None = None, relays: Relays = Relays.ALL
 ) -> Topology:
-    """The places of a plan. Without a reach, the shortest that connects them all (at least 1 mm).
+    """Make the topology of a plan. Without a reach, the shortest that connects all stations is taken (at
+    least 1 mm).
 
     A device at exactly the place of a node shares its station; every node has a station of its own.
     """
@@ -165,7 +167,7 @@ def topology_of_plan(
 def _populate(
     name: str, places: list[Place], *, reach_mm: int, smart: float, relays: Relays, draws: Draws
 ) -> Topology:
-    """Draw which stations run nodes, and give everything a name by its number."""
+    """Draw which stations run nodes, and name everything by its number."""
     count = len(places)
     node_count = max(1, round(count * smart))
     digits = len(str(count - 1))
@@ -193,7 +195,7 @@ def _populate(
 
 
 def _box(count: int) -> tuple[int, int, int]:
-    """Sides of a near-cube with room for count unit cells and little to spare."""
+    """Returns the sides of a near-cube with room for count unit cells and little to spare."""
     wide = next(side for side in range(1, count + 1) if side**3 >= count)
     deep = next(side for side in range(1, count + 1) if side**2 * wide >= count)
     return (wide, deep, -(-count // (wide * deep)))
@@ -212,7 +214,7 @@ def _grid_places(count: int, spacing_mm: int) -> list[Place]:
 
 
 def _sides_mm(count: int, spacing_mm: int) -> tuple[int, int, int]:
-    """A box of the shape of the grid's and of exactly count cubic spacings: equal density."""
+    """Returns the sides of a box of the grid's shape with exactly count cubic spacings: equal density."""
     wide, deep, high = _box(count)
     scale = (count / (wide * deep * high)) ** (1 / 3) * spacing_mm
     return (round(wide * scale), round(deep * scale), round(high * scale))
@@ -224,14 +226,14 @@ def _anywhere(count: int, spacing_mm: int, draws: Draws) -> Callable[[], Place]:
 
 
 def _in_clusters(count: int, spacing_mm: int, draws: Draws) -> Callable[[], Place]:
-    """Most stations near one of the centres, one in four anywhere in the same box."""
+    """Draw places: most stations near one of the centres, one in four anywhere in the same box."""
     sides_mm = _sides_mm(count, spacing_mm)
     anywhere = _anywhere(count, spacing_mm, draws)
     centres = [anywhere() for _ in range(-(-count // _STATIONS_PER_CLUSTER))]
     radius_mm = _CLUSTER_RADIUS_SPACINGS * spacing_mm
 
     def near(middle_mm: int, side_mm: int) -> int:
-        """A bell around the middle (a sum of three uniform draws), inside the box."""
+        """Draw from a bell curve around the middle (a sum of three uniform draws), inside the box."""
         while True:
             away = (draws.unit() + draws.unit() + draws.unit()) / 1.5 - 1
             at_mm = middle_mm + round(away * radius_mm)
@@ -251,7 +253,7 @@ def _in_clusters(count: int, spacing_mm: int, draws: Draws) -> Callable[[], Plac
 
 
 def _connected(count: int, reach_mm: int, draw: Callable[[], Place]) -> list[Place]:
-    """Draw count places, and again those outside of the largest part until all are one part."""
+    """Draw count places, and redraw those outside of the largest part until all are one part."""
     places = [draw() for _ in range(count)]
     for _ in range(_REDRAWS):
         neighbours = _neighbours(_coordinates(places), reach_mm)
@@ -272,7 +274,7 @@ def _coordinates(places: Iterable[Place]) -> NDArray[np.int64]:
 
 
 def _neighbours(coordinates: NDArray[np.int64], reach_mm: int) -> tuple[tuple[int, ...], ...]:
-    """Who is within reach of whom, in order of number.
+    """Returns the stations within reach of each station, in order of number.
 
     Walks along the x axis, a block of stations at a time against those that may be near enough.
     """
@@ -292,7 +294,7 @@ def _neighbours(coordinates: NDArray[np.int64], reach_mm: int) -> tuple[tuple[in
 
 
 def _parts(neighbours: tuple[tuple[int, ...], ...], member: list[bool]) -> list[list[int]]:
-    """The connected parts of the members, each listed from its lowest number on."""
+    """Returns the connected parts of the members, each in order from its lowest number."""
     seen = [not inside for inside in member]
     parts: list[list[int]] = []
     for start in range(len(neighbours)):
@@ -310,7 +312,7 @@ def _parts(neighbours: tuple[tuple[int, ...], ...], member: list[bool]) -> list[
 
 
 def _reaches_all(neighbours: tuple[tuple[int, ...], ...], relaying: tuple[bool, ...]) -> bool:
-    """Whether what relays is in one part and every other station hears a relay."""
+    """True if the relays are one part and every other station hears a relay."""
     if len(_parts(neighbours, list(relaying))) > 1:
         return False
     return all(
@@ -320,7 +322,8 @@ def _reaches_all(neighbours: tuple[tuple[int, ...], ...], relaying: tuple[bool, 
 
 
 def _shortest_reach(coordinates: NDArray[np.int64], relaying: NDArray[np.bool_]) -> int:
-    """The longest edge of the shortest tree over all relays and, from each other station, to one (Prim)."""
+    """Returns the longest edge of the shortest tree over all relays and, from each other station, to one
+    (Prim)."""
     count = len(coordinates)
     joined = np.zeros(count, dtype=np.bool_)
     nearest = np.full(count, np.iinfo(np.int64).max)

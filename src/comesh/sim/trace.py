@@ -13,7 +13,8 @@ from comesh.core.journal import Image
 
 
 def _journal(image: object) -> object:
-    """Configs by mark with where they stand; a journal whole would be most of a trace."""
+    """Returns a journal in short: its configs by mark, with their positions; a whole one would fill the
+    trace."""
     if not isinstance(image, Image):
         raise TypeError(f"a trace cannot hold {type(image).__name__}")
     configs = {
@@ -24,7 +25,7 @@ def _journal(image: object) -> object:
 
 
 class Trace:
-    """Hashes the lines, and writes them where a file is given."""
+    """Hashes the lines of a trace, and writes them if a file is given."""
 
     def __init__(self, file: BinaryIO | None = None) -> None:
         self._file = file
@@ -38,5 +39,5 @@ class Trace:
             self._file.write(line)
 
     def digest(self) -> str:
-        """The hash of all lines so far."""
+        """Returns the hash of all lines so far."""
         return self._hash.hexdigest()

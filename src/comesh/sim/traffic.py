@@ -1,4 +1,4 @@
-"""What was sent: messages and real encoded bytes, by kind and by station.
+"""Counts traffic: messages and real encoded bytes, by kind and by station.
 
 *End to end*, a message counts once where it was sent and once where it was received. *Hop by hop*, it
 counts at every station that transmitted it: the sender, and each relay on its way (paper, section 6:
@@ -35,7 +35,7 @@ assert (_MAX_KINDS - 1).bit_length() + 2 * _STATION_BITS + _SIZE_BITS <= 63, "an
 
 
 class Lost(StrEnum):
-    """Why a message did not arrive."""
+    """Reasons why a message did not arrive."""
 
     ON_A_HOP = "on a hop"
     ON_THE_WAY = "on the way"
@@ -64,7 +64,7 @@ class Amount(msgspec.Struct, frozen=True, gc=False):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """End to end: sent and received. Hop by hop: transmitted, which is sent plus relayed."""
+    """Totals end to end (sent, received) and hop by hop (transmitted, which is sent plus relayed)."""
 
     sent: Amount = Amount()
     received: Amount = Amount()
@@ -76,7 +76,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Traffic:
-    """Counts. Kinds are known by a number; `kind` gives it."""
+    """Counts messages and bytes by kind; `kind` gives the number of a kind."""
 
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
@@ -92,7 +92,7 @@ class Traffic:
         self._lost: Counter[tuple[int, Lost]] = Counter()
 
     def kind(self, name: str) -> int:
-        """The number of a kind of message, for `sent` and `received`."""
+        """Returns the number of a kind of message, for `sent` and `received`."""
         number = self._kinds.get(name)
         if number is None:
             number = self._kinds[name] = len(self._kinds)
@@ -105,7 +105,7 @@ class Traffic:
         return number
 
     def sent(self, parcel: Parcel) -> None:
-        """A parcel was transmitted along the path to its destination (where it may still be lost)."""
+        """Count a parcel that was transmitted along the path to its destination (it may still be lost)."""
         if parcel.size_bytes > MAX_DATAGRAM_BYTES:
             raise ValueError(
                 f"{parcel.size_bytes} bytes, more than {MAX_DATAGRAM_BYTES}: the radio sends no such parcel"
@@ -126,7 +126,7 @@ class Traffic:
         self._lost[parcel.kind, why] += 1
 
     def flush(self) -> None:
-        """Spread what the logs hold, along the routes as they are now."""
+        """Add the logs to the totals, along the current routes."""
         words = np.array(self._sent_log, dtype=np.int64)
         self._sent_log = array("Q")
         size_bytes = words & _SIZE_MASK
@@ -147,7 +147,7 @@ class Traffic:
         self._add(self._received, kinds, words >> _SIZE_BITS & _STATION_MASK, words & _SIZE_MASK)
 
     def total(self, *, station: int | None = None, kind: str | None = None) -> Totals:
-        """Of one station or all, of one kind or all."""
+        """Returns the totals of one station or all, of one kind or all."""
         self.flush()
         if kind is not None and kind not in self._kinds:
             return Totals()
@@ -161,7 +161,7 @@ class Traffic:
         return Totals(sent=amount(self._sent), received=amount(self._received), relayed=amount(self._relayed))
 
     def losses(self) -> dict[tuple[str, Lost], int]:
-        """Messages by kind and reason."""
+        """Returns lost messages by kind and reason."""
         name_of = {number: name for name, number in self._kinds.items()}
         named = {(name_of[kind], why): count for (kind, why), count in self._lost.items()}
         return dict(sorted(named.items()))
@@ -171,7 +171,7 @@ class Traffic:
         return sorted(self._kinds)
 
     def _table(self) -> NDArray[np.int64]:
-        """[messages or bytes, kind, station]"""
+        """Returns a new table of counts: [messages or bytes, kind, station]."""
         return np.zeros((2, 8, self._stations), dtype=np.int64)
 
     def _grown(self, table: NDArray[np.int64]) -> NDArray[np.int64]:

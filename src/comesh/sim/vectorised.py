@@ -12,14 +12,14 @@ from comesh.core.arithmetic import Arithmetic, Point, Projections, squared, use_
 Integers: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-_FEW = 64
-"""How many of the lowest hashes are sorted at first; a group hardly ever needs more."""
-_HANDFUL = 8
-"""Rows that are sorted sooner than an array is made of them."""
+_FIRST_SORTED = 64
+"""Number of lowest hashes that are sorted at first; a group hardly ever needs more."""
+_MAX_PLAIN_ROWS = 8
+"""Maximum rows that are sorted without making an array."""
 
 
 class Vectorised(Arithmetic):
-    """Columns are arrays of 64-bit integers."""
+    """Vectorised arithmetic: columns are arrays of 64-bit integers."""
 
     def words(self, words: Sequence[int]) -> Words:
         return np.array(words, dtype=np.uint64)
@@ -45,12 +45,12 @@ class Vectorised(Arithmetic):
         return mixed
 
     def lowest_first(self, hashes: Words) -> Iterator[int]:
-        """Sorts no more than what is asked for."""
+        """Returns the lowest hashes first; sorts no more than is asked for."""
         count = len(hashes)
-        if count <= 2 * _FEW:
+        if count <= 2 * _FIRST_SORTED:
             yield from np.argsort(hashes, kind="stable").tolist()
             return
-        below = hashes < np.uint64(((1 << 64) // count) * _FEW)
+        below = hashes < np.uint64(((1 << 64) // count) * _FIRST_SORTED)
         few = np.flatnonzero(below)
         yield from few[np.argsort(hashes[few], kind="stable")].tolist()
         rest = np.flatnonzero(~below)
@@ -61,7 +61,7 @@ class Vectorised(Arithmetic):
         return order
 
     def nearest_first(self, among: Sequence[int], places: Integers, point: Point, hashes: Words) -> list[int]:
-        if len(among) <= _HANDFUL:
+        if len(among) <= _MAX_PLAIN_ROWS:
             return sorted(
                 among, key=lambda row: (squared(places[row].tolist(), point), int(hashes[row]), row)
             )
@@ -93,7 +93,7 @@ class Vectorised(Arithmetic):
         return max(1, total_mm // (len(distinct) - 1))
 
     def buckets(self, functions: Projections, vectors: Sequence[Sequence[int]]) -> Integers:
-        """One row per function, one column per vector."""
+        """Returns buckets: one row per function, one column per vector."""
         directions = np.array(functions.directions, dtype=np.int64)
         columns = np.array(vectors, dtype=np.int64).reshape(len(vectors), 6).T
         projected: Integers = directions @ columns

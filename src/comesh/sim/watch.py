@@ -1,4 +1,4 @@
-"""Watches what nodes say of each other and holds it against what is so: detections and false alarms.
+"""Compares what nodes say of each other with the truth: detections and false alarms.
 
 A crash is *detected* by a node when it says `dead` of it while no process of that name runs. Saying
 `suspect` or `dead` of a node whose process runs (even paused, slow or cut off) is a false one.
@@ -15,7 +15,7 @@ from comesh.sim.world import World
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """How the others came to know of one crash; times are from the crash on."""
+    """How the other nodes detected one crash; times are from the crash on."""
 
     node: NodeId
     crashed_at_ms: float
@@ -23,9 +23,11 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     last_after_ms: float | None
     known_by: int
     of: int
-    """known_by, and those that ran all the time since the crash without noticing."""
+    """Number of nodes that could have detected it: known_by, and those that ran all the time without
+    noticing."""
     over: bool
-    """The node ran again before all knew, or before the end: whoever had not noticed had no need to."""
+    """True if the node ran again before all knew, or before the end, so that the others had no need to
+    notice."""
 
 
 class _Crash:
@@ -40,22 +42,22 @@ class _Crash:
 
 
 class MembershipWatch:
-    """An observer of a world; make it before the world runs."""
+    """Observes the membership of a world; make it before the world runs."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._lives_seen = 0
         self._running: Counter[NodeId] = Counter()
-        """Processes by node, as of the last look."""
+        """Processes by node, at the last observation."""
         self._crashes: list[_Crash] = []
         self._open: dict[NodeId, _Crash] = {}
         self.false_alarms: Counter[str] = Counter()
-        """How often a node that runs was called suspect, and dead."""
+        """Number of times a running node was called suspect, and dead."""
         self.changes = 0
         world.observers.append(self._on_observation)
 
     def detections(self) -> list[Detection]:
-        """Of every crash so far, in order of time."""
+        """Returns the detections of every crash so far, in order of time."""
         self._catch_up()
         return [
             Detection(
@@ -87,7 +89,7 @@ class MembershipWatch:
             crash.waiting.discard(observer)
 
     def _catch_up(self) -> None:
-        """Take in which processes began and ended since the last look."""
+        """Update the lives of processes since the last observation."""
         lives = self._world.lives
         while self._lives_seen < len(lives):
             life = lives[self._lives_seen]

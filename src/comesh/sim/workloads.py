@@ -29,36 +29,37 @@ from comesh.sim.predicates import Comparison
 from comesh.sim.topology import Topology
 
 QUICK_MS: Final = 20.0
-"""How long `set` and `toggle` take by themselves."""
+"""Duration of `set` and `toggle`."""
 COMMAND_TIMEOUT_MS: Final = 5000.0
-"""Beyond what a command takes."""
+"""Timeout of a command beyond its duration."""
 FLIGHT_MS: Final = 3000.0
-"""How long a command to a virtual device may stay in the air."""
+"""Maximum time that a command to a virtual device may stay in the air."""
 
-FEWEST_COMMANDS, MAX_COMMANDS = 3, 5
-"""Of a routine of the paper's simulations: with its trigger it touches five devices on average."""
+MIN_COMMANDS, MAX_COMMANDS = 3, 5
+"""Number of commands of a routine in the paper's simulations: with its trigger it touches five devices on
+average."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     program: Program
     devices: dict[DeviceId, DeviceSpec]
     fires_ms: tuple[tuple[float, RoutineId], ...] = ()
-    """When each routine's clause becomes true, in order of time, where that is known beforehand."""
+    """When each routine's clause becomes true, in order of time, if that is known beforehand."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """When the routines of the paper's workload fire: once in each window, in its first half."""
 
     first_ms: float = 10_000.0
-    """Before it, groups come up."""
+    """Start of the first window; groups come up before it."""
     window_ms: float = 20_000.0
-    """alone: each firing has a window of its own, so it has to be longer than a run."""
+    """Length of a window. alone: each firing has its own window, which has to be longer than a run."""
     firings: int = 1
-    """Of each routine."""
+    """Number of firings of each routine."""
 
 
 class _Drawn:
-    """What is drawn so far: routines, and what fires them."""
+    """Collects drawn routines and the sources that fire them."""
 
     def __init__(self, topology: Topology) -> None:
         if len(topology.devices) < 2:
@@ -102,8 +103,8 @@ def paper_workload(
     toggles: float = 0.0,
     among: Sequence[DeviceId] | None = None,
 ) -> Workload:
-    """Routines as in the paper's simulations, taking turns in their strategies. alone: never two at once.
-    among: they touch these devices only; left out: any."""
+    """Draw routines as in the paper's simulations, taking turns in their strategies. alone: never two at
+    once. among: they touch only these devices; left out: any."""
     timing = timing or Timing()
     if timing.window_ms < 4 * settings.monitoring_ms:
         raise ValueError(
@@ -116,7 +117,7 @@ def paper_workload(
     for number in range(routines):
         name = routine_name(number)
         draws = stream(seed, f"paper routine {number}")
-        wanted = FEWEST_COMMANDS + draws.below(MAX_COMMANDS - FEWEST_COMMANDS + 1)
+        wanted = MIN_COMMANDS + draws.below(MAX_COMMANDS - MIN_COMMANDS + 1)
         trigger, *commanded = draws.sample(touchable, 1 + wanted)
         begins_ms = [
             timing.first_ms + timing.window_ms * (window + draws.between(0.0, 0.5))
@@ -145,7 +146,7 @@ def contention_workload(
     period_ms: float = 4000.0,
     toggles: float = 0.25,
 ) -> Workload:
-    """Routines that each want two or more of a few devices, and fire about every period_ms, for ever."""
+    """Draw routines that each want two or more of a few devices, and fire about every period_ms, for ever."""
     drawn = _Drawn(topology)
     few = stream(seed, "contended devices").sample(drawn.names, contended)
     if len(few) < 2:
@@ -171,7 +172,7 @@ def routine_name(number: int) -> RoutineId:
 
 
 def signal_of(routine: RoutineId) -> str:
-    """The reading, of its trigger device, that fires a routine."""
+    """Returns the reading of the trigger device that fires a routine."""
     return f"signal_{routine}"
 
 
@@ -194,7 +195,7 @@ def _device(name: DeviceId, spec: DeviceSpec) -> DeviceProgram:
 
 
 def _fit(readings: Iterable[str]) -> Fit:
-    """All of them are true or false."""
+    """Returns a function that keeps these readings of an answer if they are true or false."""
 
     def fit(answer: Mapping[str, Value]) -> dict[str, Value]:
         return {name: answer[name] for name in readings if type(answer.get(name)) is bool}
@@ -203,7 +204,7 @@ def _fit(readings: Iterable[str]) -> Fit:
 
 
 def _step(device: DeviceId, draws: Draws, *, toggles: float) -> RoutineStep:
-    """A command to a device: `toggle` that often, otherwise `set`."""
+    """Returns a command to a device: `toggle` with this probability, otherwise `set`."""
     argument = None if draws.chance(toggles) else draws.chance(0.5)
     action = Action(
         command="toggle" if argument is None else "set",
@@ -224,7 +225,7 @@ def _touches(routine: RoutineProgram) -> tuple[DeviceId, ...]:
 
 
 def _windows(routines: int, firings: int, seed: int, *, alone: bool) -> list[list[int]]:
-    """By routine, the windows in which it fires: one per round, and alone each in another one."""
+    """Returns, by routine, the windows in which it fires: one per round; alone, each in a different one."""
     if not alone:
         return [list(range(firings)) for _ in range(routines)]
     windows: list[list[int]] = [[] for _ in range(routines)]
@@ -238,7 +239,7 @@ def _windows(routines: int, firings: int, seed: int, *, alone: bool) -> list[lis
 
 
 def _pulses(begins_ms: Sequence[float], lasts_ms: float) -> Script:
-    """True from each of these times on for a while."""
+    """Returns a source that is true for a while from each of these times on."""
     points: list[tuple[float, Value]] = [(0.0, False)]
     for at_ms in begins_ms:
         points += [(at_ms, True), (at_ms + lasts_ms, False)]

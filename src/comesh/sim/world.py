@@ -83,7 +83,7 @@ _DEFAULTS = WorldSettings()
 
 
 class World:
-    """Machines at stations, joined by a radio. `run_until` moves time; everything else is asked of it."""
+    """Machines at stations, joined by a radio; `run_until` moves time."""
 
     def __init__(
         self,
@@ -105,16 +105,16 @@ class World:
         )
         self.observers: list[Observer] = []
         self.writers: list[Writer] = []
-        """Told what is written to journals."""
+        """Called with what is written to journals."""
         self.senders: list[Sender] = []
-        """Told what is sent: when, by whom, to whom, what, and how many bytes."""
+        """Called with what is sent: when, by whom, to whom, the message, and its bytes."""
         self.lives: list[Life] = []
-        """What began and ended, in order of time: what observers' claims are judged by."""
+        """Lives that began and ended, in order of time: observers' claims are judged by them."""
         self.machines: dict[str, Machine] = {}
         self.node_of: dict[str, NodeId] = {}
         """The nodes of all machines there ever were, by name."""
         self.revoked: list[Machine] = []
-        """Whose certificates were revoked; another machine has their name now."""
+        """Machines whose certificates were revoked; another machine has their name now."""
         self.trace = trace
         self._make_node = make_node
         self._seed = seed
@@ -140,7 +140,7 @@ class World:
     # Machines and their processes
 
     def add_machine(self, name: str, node_id: NodeId, station: int, *, disk: Disk | None = None) -> Machine:
-        """A machine that is off; its clock is drawn. Without a disk it gets its first one."""
+        """Add a machine that is off; its clock is drawn. Without a disk it gets its first one."""
         settings = self.settings
         skew_ms = self._clock_draws.between(-settings.skew_ms, settings.skew_ms)
         drift_ppm = self._clock_draws.between(-settings.drift_ppm, settings.drift_ppm)
@@ -160,7 +160,7 @@ class World:
         return Disk(self._new_store(name), initialised=initialised, flush_ms=flush_ms)
 
     def start(self, machine: Machine) -> None:
-        """Start a process, unless one runs or the machine is away; its station is up from then on."""
+        """Start a process, unless one runs or the machine is absent; its station is up from then on."""
         if machine.process is not None or machine.away:
             return
         self.radio.set_up(machine.station, True)
@@ -181,11 +181,11 @@ class World:
         self.give(process, started)
 
     def kill(self, machine: Machine) -> None:
-        """The process ends; the machine stays up, and its journal is whole."""
+        """End the process; the machine stays up, and its journal is whole."""
         self._end(machine, LifeChange.KILLED, "")
 
     def crash(self, machine: Machine) -> None:
-        """The machine loses power and goes dark; its station too, unless another process runs there."""
+        """Crash the machine: it loses power, and so does its station unless another process runs there."""
         if machine.away:
             return
         self._end(machine, LifeChange.CRASHED, "")
@@ -220,14 +220,14 @@ class World:
         machine.disk = self._new_disk(machine.name, initialised=False)
 
     def take_away(self, machine: Machine) -> None:
-        """The machine is gone for good, unless `away` is lifted; what else stands there relays on."""
+        """Remove the machine for good, unless `away` is lifted; everything else at its station relays on."""
         self.kill(machine)
         machine.away = True
         self.radio.set_up(machine.station, True)
 
     def revoke(self, node_id: NodeId) -> Machine:
-        """From now on nobody hears the machine of this node, and it hears nobody: sessions end, and what was
-        sent and did not arrive is refused. It runs on, and reaches devices.
+        """Revoke the certificate of this node: messages from and to its machine stop, and those under way are
+        refused. The process runs on, and reaches devices.
 
         Answers the machine that is to take its name and place: away yet, with an empty disk.
         """
@@ -248,25 +248,25 @@ class World:
         return new
 
     def set_full(self, machine: Machine, full: bool) -> None:
-        """The disk takes no more records, or has room again and says what it holds."""
+        """Fill the disk, so that it takes no more records; or free it, and report what it holds."""
         disk = machine.disk
         was_full, disk.full = disk.full, full
         if was_full and not full and machine.process is not None:
             self.give(machine.process, JournalMended(journal=disk.image()))
 
     def runs(self, node_id: NodeId) -> bool:
-        """Whether any process of that node runs, wherever."""
+        """True if any process of that node runs, on any machine."""
         original = self.machines[node_id]
         if original.process is not None or len(self.machines) == len(self.topology.nodes):
             return original.process is not None
         return any(m.process is not None for m in self.machines.values() if m.node_id == node_id)
 
     def has_machine(self, station: int) -> bool:
-        """Whether any machine, dark or not, stands there."""
+        """True if any machine stands there, dark or not."""
         return any(machine.station == station for machine in self.machines.values())
 
     def _end(self, machine: Machine, change: LifeChange, why: str) -> None:
-        """The process, if one runs, is no more: nothing pending of it happens."""
+        """End the process, if one runs: nothing pending of it happens."""
         process = machine.process
         if process is None:
             return
@@ -303,14 +303,15 @@ class World:
         return process is not None
 
     def pause(self, machine: Machine, for_ms: float) -> None:
-        """The process stands still; what comes meanwhile it gets afterwards."""
+        """Pause the process; events wait until it goes on."""
         until_ms = self.now_ms + for_ms
         if until_ms > machine.paused_until_ms:
             machine.paused_until_ms = until_ms
             self.engine.at(until_ms, Priority.ARRIVAL, self._wake, machine)
 
     def set_drift(self, machine: Machine, drift_ppm: float) -> None:
-        """Pending timers have the same time left on the machine's clock, so another one outside."""
+        """Set the drift. Pending timers have the same time left on the machine's clock, so another one
+        outside."""
         before = machine.clock.rate
         machine.clock.drift(self.now_ms, drift_ppm)
         process = machine.process
@@ -323,7 +324,7 @@ class World:
     # Events to nodes
 
     def give(self, process: Process, event: AnyEvent) -> None:
-        """Step the process now, or when it can."""
+        """Step the process now, or as soon as it is able to."""
         if process.busy or process.inbox or process.machine.paused_until_ms > self.engine.now_ms:
             process.inbox.append((event, None))
         else:
@@ -354,7 +355,7 @@ class World:
             self._wake(process.machine)
 
     def _wake(self, machine: Machine) -> None:
-        """Let a process have what waited, as far as it may."""
+        """Give a process its waiting events, as far as possible."""
         process = machine.process
         while process is not None and process.inbox and not process.busy:
             if machine.paused_until_ms > self.now_ms:
@@ -365,7 +366,7 @@ class World:
                     continue
                 del process.timers[event.timer]
             elif isinstance(event, JournalMended):
-                event = JournalMended(journal=machine.disk.image())  # what came before it may have written
+                event = JournalMended(journal=machine.disk.image())  # an earlier event may have written
             events = [event]
             if not isinstance(event, _ALONE) and isinstance(process.node, Bundling):
                 while process.inbox and not isinstance(process.inbox[0][0], _ALONE):
@@ -383,7 +384,7 @@ class World:
             self._step(process, (TimerFired(timer=timer),))
 
     def _deliver(self, parcel: Parcel, to: NodeId, event: MessageReceived, by: Machine) -> None:
-        """A message reached the station it was addressed to."""
+        """Deliver a message that reached the station it was addressed to."""
         station = parcel.destination
         process = None if by.revoked else self._processes.get((station, to))
         if process is None:
@@ -414,7 +415,7 @@ class World:
                 case CancelTimer():
                     self._cancel_timer(process, effect.timer)
                 case _ if failed:
-                    pass  # of a step that ended with its record; its timers do no harm
+                    pass  # the step ended at the failed record; timers do no harm
                 case Send():
                     self._send(process, effect)
                 case Observe():
@@ -465,7 +466,8 @@ class World:
             engine.at(engine.now_ms + after_ms, _ARRIVAL, self._deliver, parcel, to, event, machine)
 
     def _persist(self, process: Process, effect: Persist) -> bool:
-        """False: the disk is full, and the process is told so before anything else that waits."""
+        """Write a record. False: the disk is full, and the process learns so before any other waiting
+        event."""
         disk = process.machine.disk
         if not disk.full:
             disk.write(effect.record, flush=effect.flush, now_ms=self.engine.now_ms)

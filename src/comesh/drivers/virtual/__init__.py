@@ -1,1 +1,2 @@
-"""Devices that exist only in software, for the simulator, the demo, and wherever no real one is at hand."""
+"""Virtual devices exist only in software: for the simulator, the demo, and wherever no real device is
+available."""

@@ -1,5 +1,5 @@
-"""`DevicesClient`: tells the devices of a `comesh virtual` process to misbehave, or does what a person in the
-room could; for tests, the lab and the demo.
+"""`DevicesClient`: makes the devices of a `comesh virtual` process misbehave, or acts as a person in the
+room; for tests, the lab and the demo.
 
     client = DevicesClient("127.0.0.1:7500")
     await client.misbehave("lamp_1", Misbehaviour(silent=True))
@@ -27,12 +27,12 @@ TRY_MS: Final = 1000.0
 
 
 def _no_clock() -> float:
-    """It sends no commands of nodes, so that it need not know how old they are."""
+    """The client sends no commands of nodes, so it need not measure their age."""
     return 0.0
 
 
 class DevicesClientError(Exception):
-    """It was not done, or nobody answered; str() says which and why."""
+    """The request failed or was not answered; str() says which and why."""
 
 
 class DevicesClient:
@@ -49,25 +49,25 @@ class DevicesClient:
         self._link.close()
 
     async def misbehave(self, device: str, how: Misbehaviour = FINE) -> None:
-        """From now on the device misbehaves like this, and no other way."""
+        """Replace the device's misbehaviour."""
         await self._ask(wire.SetMisbehaviour(DeviceId(device), how))
 
     async def press(self, device: str, values: dict[str, Value] | None = None) -> str | None:
-        """The token of the event; None: the device had no room for it, or is gone."""
+        """Returns the token of the event; None: the device had no room for it, or is gone."""
         return (await self._ask(wire.Press(DeviceId(device), values or {}))).token
 
     async def set_reading(self, device: str, reading: str, value: Value) -> None:
         await self._ask(wire.SetReading(DeviceId(device), reading, value))
 
     async def readings(self, device: str) -> Readings:
-        """What is really so, whatever the device answers to nodes."""
+        """Returns the true readings, whatever the device answers to nodes."""
         return (await self._ask(wire.TellReadings(DeviceId(device)))).readings
 
     async def counters(self) -> dict[str, int]:
         return (await self._ask(wire.TellCounters())).counters
 
     async def log(self, first: int = 0) -> list[Acted | Pressed]:
-        """What all devices did and had, in order, from that entry on."""
+        """Returns what all devices did and had, in order, starting at that entry."""
         entries: list[Acted | Pressed] = []
         while True:
             page = await self._back(wire.TellLog(first))

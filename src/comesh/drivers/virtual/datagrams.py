@@ -13,17 +13,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 MAX_AT_ONCE: Final = 64
-"""Datagrams read in one turn of the loop; others have a turn then."""
+"""Maximum datagrams read in one turn of the loop; the rest waits for the next turn."""
 MAX_JOINED_BYTES: Final = 1200
-"""Maximum size of parts that share a datagram; a longer part goes alone."""
+"""Maximum size of a datagram that several parts share; a longer part is sent alone."""
 _LARGEST: Final = 65_535
 
 Address = tuple[Any, ...]
 
 
 class Datagrams:
-    """received(data, address) for each that comes, and rest() when no more wait; refused() when a datagram
-    sent before found nobody."""
+    """A UDP socket that calls received(data, address) for each datagram, rest() when no more wait, and
+    refused() when a datagram sent before found no listener."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Datagrams:
         return str(address[0]), int(address[1])
 
     def close(self) -> None:
-        """What was sent leaves first."""
+        """Send what is queued, then close."""
         if self._socket.fileno() >= 0:
             self._send_all()
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
 
     def add(self, part: bytes, to: Address | None = None) -> None:
-        """To the peer that the socket is connected to, if nothing else is said."""
+        """Queue a part; without an address, for the peer that the socket is connected to."""
         if not self._parts:
             if self._soon is None:
                 self._soon = self._loop.call_soon(self.flush)
@@ -71,7 +71,7 @@ class Datagrams:
         self._bytes += len(part)
 
     def flush(self) -> None:
-        """What was sent leaves now."""
+        """Send what is queued now."""
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -103,7 +103,7 @@ class Datagrams:
     def _read_all(self) -> None:
         for _ in range(MAX_AT_ONCE):
             if self._socket.fileno() < 0:
-                return  # whoever received the last one closed it
+                return  # the receiver of the last one closed it
             try:
                 data, address = self._socket.recvfrom(_LARGEST)
             except (BlockingIOError, InterruptedError):
@@ -118,12 +118,12 @@ class Datagrams:
 
 
 async def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there. OSError: it cannot."""
+    """Returns a socket bound to that address. OSError: the address cannot be used."""
     return await _opened(host, port, socket.socket.bind)
 
 
 async def connected(host: str, port: int) -> socket.socket:
-    """A socket that speaks with that peer only. OSError: there is no such address."""
+    """Returns a socket connected to that peer only. OSError: there is no such address."""
     return await _opened(host, port, socket.socket.connect)
 
 

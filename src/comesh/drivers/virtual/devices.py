@@ -1,4 +1,4 @@
-"""Virtual devices: things that can be read and commanded, with a will and faults of their own.
+"""Virtual devices: they can be read and commanded, change by themselves, and can misbehave.
 
 A device has named readings, each with a source (`sources.py`), and named commands. A command sets readings,
 and they stay set. An event device keeps its events until they are acknowledged. The same class serves the
@@ -42,36 +42,36 @@ EVENTS_KEPT: Final = 64
 """Maximum number of events that a device keeps until they are acknowledged; it drops further ones."""
 REPEAT_MS: Final = 1000.0
 LOOK_MS: Final = 200.0
-"""How long after a command or a subscription a device that pushes looks whether there is news to tell."""
+"""Delay after a command or a subscription before a pushing device checks for changes to report."""
 MAX_WAITING: Final = 256
-"""Maximum number of requests that a device works on; it does not hear further ones."""
+"""Maximum number of requests that a device works on; further ones are ignored."""
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one command does, as a command of the document says it."""
+    """The effect of one command, as the document defines it."""
 
     sets: str | dict[str, Value] | None = None
-    """The reading that becomes the argument, or readings with their new values."""
+    """The reading that is set to the argument, or readings with their new values."""
     toggles: str | None = None
-    """The reading that becomes its opposite."""
+    """The reading that is inverted."""
     takes_ms: float = 0.0
-    """How long acting takes: readings change at its end, and then the answer leaves."""
+    """Duration of the action: readings change at its end, and then the answer is sent."""
 
 
 class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one device behaves."""
+    """The behaviour of one device."""
 
     sources: dict[str, Source] = {}
-    """By the name of the reading."""
+    """Sources by the name of the reading."""
     commands: dict[str, CommandSpec] = {}
     latency_ms: float = 5.0
-    """From a request at the device to its answer, besides the time that acting takes."""
+    """Time from a request at the device to its answer, besides the time that acting takes."""
     fences: bool = False
-    """It refuses commands under an older grant than the newest it has seen, or under another's."""
+    """Refuses commands under an older grant than the newest it has seen, or under another's."""
     event: bool = False
-    """Its readings are events."""
+    """The readings of this device are events."""
     presses_ms: tuple[float, float] | None = None
-    """An event device has events by itself, after times between these."""
+    """Range of times between events that an event device has by itself."""
 
     def __post_init__(self) -> None:
         for name, command in self.commands.items():
@@ -90,11 +90,11 @@ SWITCH: Final = DeviceSpec(
         "off": CommandSpec(sets={"on": False}, takes_ms=20.0),
     },
 )
-"""What a device is of which nothing is said."""
+"""The behaviour of a device without a spec."""
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """What a device is sent; a read has no command."""
+    """A request to a device; a read has no command."""
 
     device: DeviceId
     call: int
@@ -102,7 +102,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """All readings of the device, or why there are none."""
+    """All readings of the device, or the reason why there are none."""
 
     device: DeviceId
     call: int
@@ -111,7 +111,7 @@ class Reply(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Acted(msgspec.Struct, frozen=True):
-    """A device carried a command out, or refused it and says why; readings are what was so afterwards."""
+    """A device carried out or refused a command; readings are those after it."""
 
     at_ms: float
     device: DeviceId
@@ -146,7 +146,7 @@ def _always() -> bool:
 
 
 class VirtualDevice:
-    """One device. life: tells its tokens from those of another life."""
+    """One virtual device. life: distinguishes its tokens from those of another life."""
 
     __slots__ = (
         "_born_ms",
@@ -203,9 +203,9 @@ class VirtualDevice:
         self._set_to: Readings = {}
         """Readings that commands and people have set."""
         self._grant: Stamp | None = None
-        """The highest seen, if it fences."""
+        """The highest grant seen, if the device fences."""
         self._under_grant: tuple[Action, Origin | None] | None = None
-        """What came under it."""
+        """The last command that came under that grant."""
         self._done: Stamp | None = None
         """The grant of the last command that it carried out."""
         self._events: deque[Pressed] = deque()
@@ -213,16 +213,16 @@ class VirtualDevice:
         self._report: Report | None = None
         self._pushed: Readings | None = None
         self._timers: dict[str, tuple[float, Timer]] = {}
-        """Its own doings, by name, and when they are due."""
+        """The device's own timers by name, and when they are due."""
         self._waiting: set[Timer] = set()
-        """Requests that it works on."""
+        """Requests that the device is working on."""
 
     def open(self) -> None:
         if self.spec.event and self.spec.presses_ms is not None:
             self._press_later(self.spec.presses_ms, stream(self._seed, f"presses {self.name}"))
 
     def close(self) -> None:
-        """What it was about to do, it does not do."""
+        """Cancel everything that the device was about to do."""
         for timer in (*self._waiting, *(timer for _, timer in self._timers.values())):
             timer.cancel()
         self._timers.clear()
@@ -232,7 +232,7 @@ class VirtualDevice:
     # -- what it shows -----------------------------------------------------------------------------------
 
     def readings(self) -> Readings:
-        """What is really so, whatever it answers."""
+        """Returns the true readings, whatever the device answers."""
         now_ms = self._scheduler.now_ms() - self._born_ms
         return {
             reading: self._set_to[reading] if reading in self._set_to else shown.at(now_ms)
@@ -241,11 +241,11 @@ class VirtualDevice:
 
     @property
     def read_ms(self) -> float:
-        """How long it takes to answer a read."""
+        """Returns how long answering a read takes."""
         return self.spec.latency_ms + self.misbehaviour.slow_ms
 
     def read(self) -> Readings | None:
-        """What it answers; None: nothing."""
+        """Returns the readings as the device answers them; None: it does not answer."""
         misbehaviour = self.misbehaviour
         if misbehaviour is FINE:
             return self.readings()
@@ -254,7 +254,7 @@ class VirtualDevice:
     # -- requests ----------------------------------------------------------------------------------------
 
     def ask(self, request: Request, answer: Answer) -> None:
-        """A request has reached the device. It answers once, now or later; or never, if it does not hear it,
+        """Handle a request that reached the device. It answers once, now or later; or never, if it is silent
         or fails meanwhile."""
         call, command = request.call, request.command
         if self.misbehaviour.gone:
@@ -267,11 +267,11 @@ class VirtualDevice:
             self._begin(call, command, answer)
 
     def read_now(self) -> Readings | None:
-        """None: not at once."""
+        """Answer a read at once; None: that is not possible."""
         return None if self.read_ms > 0 else self.read()
 
     def command_now(self, call: int, command: DeviceCommand) -> Reply | None:
-        """None: not at once, and nothing was done."""
+        """Answer a command at once; None: that is not possible, and nothing was done."""
         spec = self.spec.commands.get(command.action.command)
         takes_ms = self.spec.latency_ms + (0.0 if spec is None else spec.takes_ms)
         if self.misbehaviour is not FINE or takes_ms > 0:
@@ -284,7 +284,7 @@ class VirtualDevice:
             answer(Reply(self.name, call, readings))
 
     def _begin(self, call: int, command: DeviceCommand, answer: Answer | None) -> None:
-        """answer None: nobody hears it any more."""
+        """Begin a request. answer None: nobody waits for it any more."""
         if not self.misbehaviour.hears:
             return
         began_ms = self._scheduler.now_ms()
@@ -300,8 +300,8 @@ class VirtualDevice:
         self._after(self.read_ms + takes_ms, act)
 
     def _act(self, call: int, command: DeviceCommand, refused: str | None, began_ms: float) -> Reply | None:
-        """Carry a command out, unless it was refused or done before, and answer; None: it went down
-        meanwhile. What was done before is not recorded again."""
+        """Carry a command out, unless it was refused or done before, and answer; None: the device went down
+        meanwhile. A command that was done before is not recorded again."""
         if not (self.misbehaviour.hears and self._has_power()):
             return None
         grant = _grant_of(command)
@@ -320,7 +320,7 @@ class VirtualDevice:
         return Reply(self.name, call, readings=self.readings() | self.misbehaviour.wrong)
 
     def _fenced(self, command: DeviceCommand) -> str | None:
-        """Remember the grant of a command that came; or say why it is refused."""
+        """Remember the grant of a command; returns why it is refused, if it is."""
         grant = _grant_of(command)
         if not self.spec.fences or grant is None:
             return None
@@ -333,15 +333,15 @@ class VirtualDevice:
         return None
 
     def _has_done(self, grant: Stamp | None) -> bool:
-        """It came twice, and was carried out the first time."""
+        """True if this command is a duplicate that was carried out before."""
         return self.spec.fences and grant is not None and grant == self._done
 
     def _is_outdated(self, grant: Stamp | None) -> bool:
-        """Something newer has come, also since this began."""
+        """True if a newer command has arrived, also since this one began."""
         return self.spec.fences and grant is not None and self._grant is not None and grant < self._grant
 
     def _carry_out(self, action: Action) -> str | None:
-        """Do it; or say why not."""
+        """Carry out a command; returns why not, if it fails."""
         spec = self.spec.commands.get(action.command)
         if spec is None:
             return f"no command {action.command!r}"
@@ -380,24 +380,24 @@ class VirtualDevice:
     # -- what people do to it ----------------------------------------------------------------------------
 
     def set_reading(self, reading: str, value: Value) -> None:
-        """Somebody opens the door: it is so from now on. ValueError: it has no such reading."""
+        """Set a reading, as when somebody opens a door. ValueError: it has no such reading."""
         self._check_readings([reading])
         self._set_to[reading] = value
         self._push()
 
     def set_misbehaviour(self, misbehaviour: Misbehaviour) -> None:
-        """From now on it misbehaves like this, and no other way. ValueError: it has no such reading."""
+        """Replace the misbehaviour. ValueError: it has no such reading."""
         self._check_readings(misbehaviour.wrong)
         self.misbehaviour = FINE if misbehaviour == FINE else misbehaviour
         self._push()
 
     def misbehave(self, **changes: Any) -> None:
-        """From now on it misbehaves like this as well."""
+        """Add to the misbehaviour."""
         self.set_misbehaviour(msgspec.structs.replace(self.misbehaviour, **changes))
 
     def press(self, values: Readings) -> str | None:
-        """An event; without values, what its readings show. Its token; None: it had no room for it, or is
-        gone. ValueError: it is no event device, or has no such reading."""
+        """Create an event; without values, it has the current readings. Returns its token; None: there was no
+        room for it, or the device is gone. ValueError: it is no event device, or has no such reading."""
         if not self.spec.event:
             raise ValueError(f"{self.name} is no event device")
         self._check_readings(values)
@@ -431,13 +431,13 @@ class VirtualDevice:
     # -- what it tells by itself -------------------------------------------------------------------------
 
     def subscribe(self, report: Report) -> None:
-        """Whoever subscribed before is told nothing more."""
+        """Replace the subscriber."""
         self._report = report
         self._tell()
         self._look_later(LOOK_MS)
 
     def acknowledge(self, token: str) -> None:
-        """Events up to this one need not be told again."""
+        """Confirm events up to this one: they are not repeated."""
         if token.rpartition(".")[0] != self.life or not self.misbehaviour.hears:
             return
         before = self.next_event
@@ -448,11 +448,11 @@ class VirtualDevice:
 
     @property
     def next_event(self) -> Pressed | None:
-        """The oldest event that is not acknowledged."""
+        """Returns the oldest event that is not acknowledged."""
         return self._events[0] if self._events else None
 
     def _tell(self) -> None:
-        """Tell the oldest event, and again later, as long as there is one and somebody to tell."""
+        """Report the oldest event, and repeat it as long as there is one and a subscriber."""
         self._cancel_timer("tell")
         event = self.next_event
         if event is None or self._report is None:
@@ -462,7 +462,7 @@ class VirtualDevice:
             self._report(dict(event.values), event.token)
 
     def _look_later(self, after_ms: float) -> None:
-        """Look whether there is news after that time, or sooner if it does so anyway."""
+        """Check for changes to report after that time, unless an earlier check is planned."""
         if self._report is None or not self._pushes:
             return
         due_ms, _ = self._timers.get("look", (math.inf, None))

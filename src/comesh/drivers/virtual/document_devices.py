@@ -1,4 +1,4 @@
-"""The devices of a deployment document as virtual ones: every reading gets a source that fits its type.
+"""Makes virtual devices from a deployment document: every reading gets a source that fits its type.
 
 Commands do what the document says of them. Where it does not say what a command sets, the command changes
 no reading; it takes its time and is in the devices' log. Event devices have events by themselves, now and
@@ -18,16 +18,16 @@ from comesh.drivers.virtual.sources import Constant, RandomWalk, Source, SquareW
 
 _SHORTEST_WAVE_MS, _LONGEST_WAVE_MS = 10_000.0, 90_000.0
 _USUAL_RANGE = (0.0, 100.0)
-"""The range of a number for which the document gives none."""
+"""Range of a number for which the document gives none."""
 _WALK_STEPS = 200
-"""A numeric reading walks through its range in steps of this share."""
+"""A numeric reading crosses its range in this many steps."""
 
 
 _BETWEEN_EVENTS_MS = (20_000.0, 120_000.0)
 
 
 def device_specs(deployment: Deployment, seed: int) -> dict[DeviceId, DeviceSpec]:
-    """How each device of the document behaves."""
+    """Returns the behaviour of each device of the document."""
     return {
         device_id: device_spec(device_id, device, seed) for device_id, device in deployment.devices.items()
     }
@@ -78,12 +78,12 @@ def _walk(low: float, high: float, draws: Draws) -> RandomWalk:
 
 
 def _whole_walk(lowest: float, highest: float, draws: Draws) -> RandomWalk:
-    """Only over the whole numbers in the range, as far as a reading can be."""
+    """Returns a walk over the whole numbers in the range, within the limits of a reading."""
     low, high = max(math.ceil(lowest), INT_MIN), min(math.floor(highest), INT_MAX)
     start = low + (high - low) * round(_first_share(draws) * _WALK_STEPS) // _WALK_STEPS
     return RandomWalk(start=start, step=max(1, (high - low) // _WALK_STEPS), low=low, high=high)
 
 
 def _first_share(draws: Draws) -> float:
-    """Where in its range a walk begins."""
+    """Returns where in its range a walk begins, as a fraction."""
     return draws.between(0.3, 0.6)

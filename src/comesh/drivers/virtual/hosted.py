@@ -1,4 +1,4 @@
-"""`VirtualDriver`: a virtual device that is part of this process, and dies with it."""
+"""`VirtualDriver`: a virtual device that is part of this process and ends with it."""
 
 from functools import partial
 from secrets import token_hex
@@ -19,7 +19,7 @@ from comesh.drivers.virtual.devices import MAX_WAITING, DeviceSpec, Record, Repl
 
 
 class VirtualDriver:
-    """The driver; `device` is the device itself, which can be told to misbehave."""
+    """Driver of a virtual device of this process; `device` is the device, which can be made to misbehave."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The way of one process to a process of virtual devices: one socket for all of its devices.
+"""Connects one process to a process of virtual devices: one socket for all of its devices.
 
 Requests are sent once and not repeated here. An answer finds its request by number; one that comes when
 nobody waits any more is dropped. If nothing listens there, reads fail at once; commands wait for their time,
@@ -41,11 +41,11 @@ MAX_OPEN: Final = 4096
 
 
 Answered = Callable[["FromDevices | LinkError | None"], None]
-"""The answer, why there is none, or None: there was none in time."""
+"""Called with the answer, the reason why there is none, or None if none came in time."""
 
 
 class LinkError(Exception):
-    """It could not be sent; str() says why."""
+    """The request could not be sent; str() says why."""
 
 
 class Link:
@@ -58,7 +58,7 @@ class Link:
         self.on_report: dict[DeviceId, Callable[[Report], None]] = {}
         self._client = randbits(62)
         self._calls: PendingCalls[bool, FromDevices | LinkError] = PendingCalls(scheduler, max_each=MAX_OPEN)
-        """Reads are True: a refusal ends them at once."""
+        """Open calls. Reads are True: a refusal ends them at once."""
         self._datagrams: Datagrams | None = None
         self._users = 0
         self._opening = asyncio.Lock()
@@ -67,7 +67,7 @@ class Link:
         self._users += 1
 
     def leave(self) -> None:
-        """The socket is closed with the last user."""
+        """One user less; the last one closes the socket."""
         self._users -= 1
         if self._users <= 0:
             self.close()
@@ -83,7 +83,7 @@ class Link:
         return self._datagrams is not None
 
     async def open(self) -> None:
-        """LinkError: there is no such address."""
+        """Open the socket. LinkError: there is no such address."""
         async with self._opening:
             if self._datagrams is not None:
                 return
@@ -100,7 +100,7 @@ class Link:
         return self._calls.next_number()
 
     def send(self, body: ToDevices, number: int = 0) -> None:
-        """Once; lost if the socket is not open."""
+        """Send once; lost if the socket is not open."""
         if self._datagrams is not None:
             data = encode(Packet(self._client, number, body))
             self.counters[SENT] += len(data)
@@ -111,7 +111,7 @@ class Link:
             self._datagrams.flush()
 
     def begin(self, body: ToDevices, timeout_ms: float, answered: Answered) -> bool:
-        """Ask, and be called back once; False: the socket is not open."""
+        """Send a request and call back once; False: the socket is not open."""
         if self._datagrams is None:
             return False
         call = self._calls.open(_is_read(body), timeout_ms, answered)
@@ -122,7 +122,8 @@ class Link:
         return True
 
     async def ask(self, body: ToDevices, timeout_ms: float, number: int | None = None) -> FromDevices | None:
-        """None: no answer in time. LinkError: it was not sent, or nothing listens there."""
+        """Send a request and wait. None: no answer in time. LinkError: it was not sent, or nothing listens
+        there."""
         if self._datagrams is None:
             await self.open()
         try:
@@ -161,7 +162,7 @@ class Link:
             self.counters["dropped: an answer that nobody waits for"] += 1
 
     def _refused(self) -> None:
-        """Nothing listens there, or did not a moment ago."""
+        """Nothing listens there, or did not a moment ago: reads end at once."""
         self.counters["refused"] += 1
         why = LinkError(f"nothing listens at {self.address}; is `comesh virtual` running?")
         self._calls.answer_all(True, why)
@@ -172,7 +173,8 @@ def _is_read(body: ToDevices) -> bool:
 
 
 class Links:
-    """The links of a process, one per address. rest: all answers that came together were told."""
+    """The links of a process, one per address. rest: called when all answers that arrived together were
+    handled."""
 
     def __init__(self, scheduler: Scheduler, rest: Callable[[], None] | None = None) -> None:
         self._scheduler = scheduler
@@ -183,12 +185,12 @@ class Links:
         return self._links.setdefault(address, Link(address, self._scheduler, self._rest))
 
     def flush(self) -> None:
-        """What was asked leaves now."""
+        """Send all queued requests now."""
         for link in self._links.values():
             link.flush()
 
     def traffic(self) -> dict[str, int]:
-        """Bytes to and from devices, of all links."""
+        """Returns bytes to and from devices, of all links."""
         return {name: sum(link.counters[name] for link in self._links.values()) for name in (SENT, RECEIVED)}
 
     def close(self) -> None:

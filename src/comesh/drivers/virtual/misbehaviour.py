@@ -1,4 +1,4 @@
-"""How a virtual device misbehaves, and words for it: well, slow, silent, wrong, gone, late."""
+"""Misbehaviours of a virtual device and their names: well, slow, silent, wrong, gone, late."""
 
 import math
 from collections.abc import Iterable
@@ -10,30 +10,30 @@ from comesh.core.ids import DurationMs
 from comesh.core.values import Value
 
 MAX_MS: Final = 86_400_000.0
-"""A day: as slow or late as a device can be."""
+"""Maximum delay of a slow or late device: a day."""
 USUAL_MS: Final = 1000.0
-"""How slow or late it is, if nobody says."""
+"""Delay of a slow or late device if none is given."""
 _NONSENSE: Final = "nonsense"
 _WORDS: Final = ("well", "slow", "silent", "wrong", "gone", "late")
 
 
 class Misbehaviour(msgspec.Struct, frozen=True, kw_only=True):
-    """How a device misbehaves; nothing given: it does not."""
+    """The ways in which a device misbehaves; none by default."""
 
     silent: bool = False
-    """It hears nothing and answers nothing."""
+    """Ignores all requests."""
     gone: bool = False
-    """Whoever reaches for it is told that it is not there."""
+    """Answers every request with an error: the device is not there."""
     slow_ms: DurationMs = 0.0
-    """Every answer takes so much longer."""
+    """Delays every answer by this much."""
     late_ms: DurationMs = 0.0
-    """Commands reach it so much later, and their answers are lost."""
+    """Delays commands by this much, and loses their answers."""
     wrong: dict[str, Value] = {}
-    """Readings that it answers, whatever is so."""
+    """Readings that it answers instead of the true ones."""
 
     @property
     def hears(self) -> bool:
-        """Whether what it is sent reaches it."""
+        """True if requests reach the device."""
         return not (self.silent or self.gone)
 
 
@@ -41,7 +41,8 @@ FINE: Final = Misbehaviour()
 
 
 def misbehaviour_of(be: str, ms: float, readings: Iterable[str]) -> Misbehaviour:
-    """What one word means for a device with these readings. ms: how slow or late; 0: USUAL_MS.
+    """Returns the misbehaviour that a name means for a device with these readings. ms: how slow or late; 0:
+    USUAL_MS.
 
     ValueError: there is no such word, or no such time.
     """

@@ -1,4 +1,4 @@
-"""What the options of a virtual device in a document mean: `driver: {type: virtual, latency: 5ms}`.
+"""Options of a virtual device in a document: `driver: {type: virtual, latency: 5ms}`.
 
 - `latency`: from a request at the device to its answer, a duration; left out: none
 - `push`: whether it tells changed readings by itself; left out: it does
@@ -25,7 +25,7 @@ _OPTIONS: Final = ("at", "latency", "push")
 
 
 def spec_of(device_id: DeviceId, device: Device, *, seed: int, still: bool) -> DeviceSpec:
-    """How it behaves. DeviceFailedError: an option is wrong."""
+    """Returns the behaviour of a device. DeviceFailedError: an option is wrong."""
     options = options_of(device)
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
@@ -50,13 +50,13 @@ def pushes(device: Device) -> bool:
 
 
 def address_of(device: Device) -> str | None:
-    """Where its process listens, if the document says so."""
+    """Returns the address of the device's process, if the document gives one."""
     at = options_of(device).get("at")
     return None if at is None else str(at)
 
 
 def options_of(device: Device) -> dict[str, object]:
-    """The options of its driver; a device that stands in for one of another driver has none."""
+    """Returns the driver's options; a device that replaces one of another driver has none."""
     return device.driver.options if device.driver.type == "virtual" else {}
 
 

@@ -1,4 +1,4 @@
-"""`RemoteVirtualDriver`: a virtual device of a `comesh virtual` process, as a node reaches it."""
+"""`RemoteVirtualDriver`: reaches a virtual device of a `comesh virtual` process from a node."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from comesh.drivers.virtual.devices import Request
 from comesh.drivers.virtual.link import Link, LinkError
 
 SUBSCRIBE_EVERY_MS: Final = 1000.0
-"""A subscription is repeated as long as it is fresh, so that a device process that restarted hears of it."""
+"""A live subscription is repeated this often, so that a restarted device process learns of it."""
 
 
 class RemoteVirtualDriver:
@@ -42,7 +42,7 @@ class RemoteVirtualDriver:
         try:
             await self._link.open()
         except LinkError:
-            return  # whoever asks is told
+            return  # the caller gets the error
 
     async def close(self) -> None:
         if self._repeat is not None:
@@ -120,7 +120,7 @@ class RemoteVirtualDriver:
             self._report(report.readings, report.token)
 
     def _is_new(self, life: str, sequence: int) -> bool:
-        """Whether nothing that the device said later is known; from now on this is."""
+        """True if nothing newer from the device is known; it is remembered as the newest."""
         if life == self._life and sequence <= self._sequence:
             return False
         self._life, self._sequence = life, sequence

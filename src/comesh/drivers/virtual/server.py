@@ -1,4 +1,4 @@
-"""A process that is many virtual devices, reached by datagrams on a plain socket (`wire.py`).
+"""Serves many virtual devices in one process, over datagrams on a plain socket (`wire.py`).
 
 Rules: a request that came twice is not done twice; what cannot be read is dropped and counted; a device that
 is silent says nothing, not even that it is; a command that was on its way for too long is not begun.
@@ -47,13 +47,14 @@ from comesh.drivers.virtual.wire import (
 )
 
 LOG_KEPT: Final = 20_000
-"""Entries of all devices together that can be asked for; older ones are in the recording only."""
+"""Log entries of all devices together that can be queried; older ones are in the recording only."""
 PAGE_ENTRIES: Final = 64
-"""Maximum entries of the log in one datagram."""
+"""Maximum log entries in one datagram."""
 
 
 def outside_devices(deployment: Deployment, *, stand_in: bool) -> list[DeviceId]:
-    """Virtual devices that are part of no node; stand_in: and those that no driver reaches yet."""
+    """Returns the virtual devices that are part of no node; stand_in: also those that no driver reaches
+    yet."""
     return [
         device_id
         for device_id, device in deployment.devices.items()
@@ -103,7 +104,7 @@ class DevicesServer:
         return self._devices[device]
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
-        """Listens from now on; where. OSError: it cannot listen there."""
+        """Open the socket and return its address. OSError: it cannot listen there."""
         opened = await listening(host, port)
         self._datagrams = Datagrams(opened, self._received, self._refused, join, self.counters)
         for device in self._devices.values():
@@ -143,7 +144,7 @@ class DevicesServer:
                 self._once(packet, addr)
 
     def _refused(self) -> None:
-        """Somebody who asked is gone by now."""
+        """A client is gone: its datagram was refused."""
         self.counters["could not send"] += 1
 
     def _once(self, packet: Packet, addr: Address) -> None:
@@ -236,7 +237,7 @@ class DevicesServer:
             self._record(entry)
 
     def _page(self, first: int) -> LogPage:
-        """As many entries as fit into a datagram."""
+        """Returns as many entries as fit into a datagram."""
         oldest = self._logged - len(self._log)
         begin = max(first, oldest)
         entries = PAGE_ENTRIES

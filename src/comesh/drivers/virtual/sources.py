@@ -1,4 +1,4 @@
-"""Sources: what one reading of a virtual device would show by itself, as a function of time and seed.
+"""Sources: what one reading of a virtual device shows by itself, as a function of time and seed.
 
 It does not depend on who asks or how often, nor on any other reading: each draws from a stream of its own.
 """
@@ -23,7 +23,8 @@ class RandomWalk(
     tag_field="kind",
     forbid_unknown_fields=True,
 ):
-    """Every every_ms up or down by step, kept between low and high. Whole where these numbers all are."""
+    """A value that moves up or down by step every every_ms, between low and high. Whole if these numbers all
+    are."""
 
     start: int | float = 20.0
     step: int | float = 0.1
@@ -40,7 +41,7 @@ class SquareWave(
     tag_field="kind",
     forbid_unknown_fields=True,
 ):
-    """first for half of period_ms, then second, and so on."""
+    """A value that alternates: first for half of period_ms, then second."""
 
     first: Value = False
     second: Value = True
@@ -48,7 +49,7 @@ class SquareWave(
 
 
 class Script(msgspec.Struct, frozen=True, tag="script", tag_field="kind", forbid_unknown_fields=True):
-    """Each value from its time on, in order of time; before the first one, the first value."""
+    """Values in order of time, each from its time on; before the first one, the first value."""
 
     points: tuple[tuple[float, Value], ...]
 
@@ -62,7 +63,7 @@ Source = Constant | RandomWalk | SquareWave | Script
 
 
 def next_change_ms(source: Source, now_ms: float) -> float | None:
-    """When it may next show something else; None: never again."""
+    """Returns when the value may next change; None: never again."""
     match source:
         case Constant():
             return None
@@ -77,13 +78,13 @@ def next_change_ms(source: Source, now_ms: float) -> float | None:
 
 
 def _next_multiple(now_ms: float, of_ms: float) -> float:
-    """The first after now_ms: rounding must not give the same instant again."""
+    """Returns the first multiple after now_ms: rounding must not give the same instant again."""
     at_ms = (now_ms // of_ms + 1) * of_ms
     return at_ms if at_ms > now_ms else at_ms + of_ms
 
 
 class Shown:
-    """What one source shows, asked in order of time."""
+    """The current value of one source, queried in order of time."""
 
     __slots__ = ("_draws", "_source", "_steps", "_walked")
 

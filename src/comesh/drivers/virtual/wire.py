@@ -1,4 +1,4 @@
-"""What is said between nodes and a process of virtual devices: datagrams of a version byte and MessagePack.
+"""Messages between nodes and a process of virtual devices: datagrams of a version byte and MessagePack.
 
 What is said in one turn of the event loop to one address shares a datagram: a list of packets, or of answers.
 
@@ -32,7 +32,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
 
     request: Request
     life: str = ""
-    """The life of the process of devices, and what its clock shows at least: see `ages.py`."""
+    """The life of the device process, and the least its clock shows: see `ages.py`."""
     at_ms: Finite = 0.0
 
 
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
 
 
 class Listen(msgspec.Struct, frozen=True, array_like=True, tag="listen"):
-    """From now on the device's reports go to whoever sent this, until it does not renew it."""
+    """Subscribes the sender to the device's reports, until it stops renewing."""
 
     device: DeviceId
 
@@ -79,13 +79,13 @@ class SetReading(msgspec.Struct, frozen=True, array_like=True, tag="set"):
 
 
 class TellReadings(msgspec.Struct, frozen=True, array_like=True, tag="readings"):
-    """What is really so, whatever the device answers to nodes."""
+    """Asks for the true readings, whatever the device answers to nodes."""
 
     device: DeviceId
 
 
 class TellLog(msgspec.Struct, frozen=True, array_like=True, tag="log"):
-    """From the entry with this number on."""
+    """Asks for the log, starting at the entry with this number."""
 
     first: Counter
 
@@ -105,7 +105,8 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 
 
 class LogPage(msgspec.Struct, frozen=True, array_like=True, tag="page"):
-    """Entries from that number on, each [which, entry]; further ones begin at next; there are end."""
+    """Log entries from that number on, each [which, entry]; further ones begin at next; there are end in
+    all."""
 
     first: Counter
     acted: tuple[tuple[int, Acted], ...]
@@ -131,12 +132,12 @@ class Back(msgspec.Struct, frozen=True, array_like=True):
     number: Counter
     body: FromDevices
     life: str
-    """The life of the process of devices, and what its clock shows."""
+    """The life of the device process, and what its clock shows."""
     now_ms: Finite
 
 
 class PacketError(Exception):
-    """A datagram that is none of these."""
+    """A datagram that is no valid message."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -146,12 +147,12 @@ _VERSION_BYTE: Final = bytes([VERSION])
 
 
 def encode(packet: Packet | Back) -> bytes:
-    """One part of a datagram."""
+    """Returns one part of a datagram."""
     return _encode(packet)
 
 
 def join(parts: list[bytes]) -> bytes:
-    """The datagram of these parts."""
+    """Returns the datagram with these parts."""
     return _VERSION_BYTE + _encode([msgspec.Raw(part) for part in parts])
 
 
@@ -177,7 +178,7 @@ def _check(data: bytes) -> None:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """host and port of "host:port" or "[host]:port". ValueError says what is wrong."""
+    """Split "host:port" or "[host]:port". ValueError says what is wrong."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ValueError(f"{address!r} is no address; write host:port, such as 127.0.0.1:7500")

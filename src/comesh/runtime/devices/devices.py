@@ -1,4 +1,4 @@
-"""`Devices`: performs what the core wants of devices, wherever they are; see `comesh.runtime.devices`."""
+"""`Devices`: performs the core's effects on devices, wherever they are; see `comesh.runtime.devices`."""
 
 import asyncio
 import math
@@ -40,9 +40,9 @@ DeviceEffect = ReadDevice | CommandDevice | Subscribe | AcknowledgeEvent
 DeviceEvent = DeviceAnswered | DeviceReported
 
 GRACE_MS: Final = 5000.0
-"""A removed device's driver stays open for so long: a call may be under way."""
+"""A removed device's driver stays open for this long: a call may be under way."""
 MAX_GIVEN_AT_ONCE: Final = 256
-"""Events handed over in one turn of the event loop; the rest comes in the next."""
+"""Maximum events handed over in one turn of the event loop; the rest comes in the next."""
 
 
 class Devices:
@@ -63,7 +63,7 @@ class Devices:
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.troubles: dict[DeviceId, str] = {}
-        """The last that went wrong with a device, for people."""
+        """The last problem of each device, for people."""
         self._own = own
         self._deployment = deployment
         self._give = give
@@ -84,11 +84,11 @@ class Devices:
         self._hosting = Hosting(send=send, now_ms=now_ms, counters=self.counters)
         self._locals: dict[DeviceId, LocalDevice] = {}
         self._homes: dict[DeviceId, NodeId] = {}
-        """The nodes that devices are part of, other than this one."""
+        """The other nodes that devices are part of."""
         self._here: set[DeviceId] = set()
         """Devices that are part of this node."""
         self._cannot: dict[DeviceId, str] = {}
-        """Devices without a driver, and why."""
+        """Devices without a driver, and the reason."""
         self._renewals: Renewals[DeviceId] = Renewals()
         self._outbox: deque[DeviceEvent] = deque()
         self._handing_over: asyncio.Handle | None = None
@@ -96,11 +96,11 @@ class Devices:
         self._open = False
 
     async def open(self) -> dict[str, list[DeviceId]]:
-        """Ready to be asked; types of drivers that are missing, and the devices that want them."""
+        """Open all drivers. Returns the missing types of drivers, with the devices that need them."""
         self._open = True
         for device_id in self._deployment.devices:
             self._add(device_id)
-        await asyncio.sleep(0)  # drivers that open at once are open then
+        await asyncio.sleep(0)  # drivers that open without waiting are open after this
         return {} if self._surroundings.stand_in else missing_drivers(self._deployment)
 
     async def close(self) -> None:
@@ -115,12 +115,12 @@ class Devices:
         self._surroundings.links.close()
 
     def traffic(self) -> dict[str, int]:
-        """Bytes to and from devices that are processes of their own."""
+        """Returns bytes to and from devices in other processes."""
         return self._surroundings.links.traffic()
 
     def adopt(self, deployment: Deployment) -> None:
-        """A new version of the document: drivers of what is new, and none of what is gone. A device that is
-        the same, in the same place, keeps its driver, and its state where it is virtual."""
+        """Switch to a new version of the document: opens drivers of new devices, closes those of removed
+        ones. An unchanged device in the same place keeps its driver, and its state if it is virtual."""
         before, self._deployment = self._deployment, deployment
         self._surroundings = replace(self._surroundings, push=deployment.settings.push)
         for device_id, device in before.devices.items():
@@ -134,7 +134,7 @@ class Devices:
     # -- effects -----------------------------------------------------------------------------------------
 
     def perform(self, effect: DeviceEffect) -> None:
-        """Never blocks; answers and reports are given later, on the event loop."""
+        """Perform an effect without blocking; answers and reports are given later, on the event loop."""
         device, call = effect.device, 0
         match effect:
             case ReadDevice(call=call):
@@ -159,7 +159,7 @@ class Devices:
                 assert_never(effect)
 
     def rest(self) -> None:
-        """No more effects of this step: what devices were asked leaves now."""
+        """The step has no more effects: send all queued requests now."""
         self._surroundings.links.flush()
 
     def _ask(
@@ -192,7 +192,8 @@ class Devices:
             self._relay.subscribe(self._homes[device], device)
 
     def _listen(self, device: DeviceId) -> None:
-        """A node that reads a device also wants its pushed changes. The core subscribes to events only."""
+        """Subscribe to a device that this node reads, for its pushed changes. The core subscribes to events
+        only."""
         entry = self._deployment.devices.get(device)
         if entry is None or entry.event or not self._surroundings.push:
             return
@@ -202,7 +203,8 @@ class Devices:
     # -- frames ------------------------------------------------------------------------------------------
 
     def on_frame(self, sender: NodeId, frame: bytes) -> bool:
-        """From a node that the transport has authenticated. False: it is no frame about devices."""
+        """Handle a frame from a node that the transport has authenticated. False: the frame is not about
+        devices."""
         try:
             said = decode(frame)
         except FrameError as wrong:
@@ -237,7 +239,7 @@ class Devices:
                 assert_never(said)
 
     def _hosted(self, device: DeviceId) -> LocalDevice | None:
-        """A device that is part of this node: others are reached by each node itself."""
+        """Returns a device that is part of this node: others are reached by each node itself."""
         return self._locals.get(device) if device in self._here else None
 
     def _on_report(self, local: LocalDevice, readings: Readings, token: str | None) -> None:
@@ -250,12 +252,12 @@ class Devices:
     # -- what people do to virtual devices of this node --------------------------------------------------
 
     def virtual(self, device: DeviceId) -> VirtualDevice | None:
-        """A virtual device that is part of this process."""
+        """Returns a virtual device of this process."""
         local = self._locals.get(device)
         return local.driver.device if local is not None and isinstance(local.driver, VirtualDriver) else None
 
     def set_fault(self, device: DeviceId, be: str, ms: float = 0.0) -> None:
-        """One of the words of `misbehaviour.py`. ValueError says what is wrong, and what to do."""
+        """Set a misbehaviour of `misbehaviour.py` by name. ValueError says what is wrong, and what to do."""
         virtual = self.virtual(device)
         if virtual is None:
             home = self._homes.get(device)
@@ -325,8 +327,8 @@ class Devices:
     # -- events ------------------------------------------------------------------------------------------
 
     def _later(self, event: DeviceEvent) -> None:
-        """All that happens in one turn of the event loop is given in the next, in order and together; what
-        came by one link, when all of it was read."""
+        """Queue an event: all events of one turn of the event loop are given in the next, in order and
+        together; those of one link, after all of it was read."""
         self._outbox.append(event)
         if self._handing_over is None:
             self._hand_over_soon()

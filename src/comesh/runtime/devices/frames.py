@@ -1,5 +1,5 @@
-"""What nodes say to each other about devices that are part of a node: a first byte and MessagePack, carried
-by the node transport, which authenticates who says it.
+"""Messages between nodes about devices that are part of a node: a first byte and MessagePack, carried by the
+node transport, which authenticates the sender.
 
 life is drawn by each process. call counts within the life of who asks, so that a call that comes twice is
 known; sequence counts what a device says within the life of who hosts it, so that what overtakes is not
@@ -19,7 +19,7 @@ from comesh.core.values import Value
 from comesh.drivers.interface import DeviceCommand
 
 FIRST_BYTE: Final = 0xD1
-"""Says that it is about devices, and in which version: the next one is 0xD2."""
+"""Marks a frame about devices, and its version: the next version is 0xD2."""
 MAX_CHARACTERS: Final = 100_000
 """Maximum length of a text in a frame."""
 
@@ -30,19 +30,19 @@ Finite = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 
 class DeviceCall(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A read, or with a command, that."""
+    """A read or, if it has one, a command."""
 
     device: DeviceId
     life: Life
     call: Call
     host_life: Life = ""
-    """And what the clock of the host shows at least: see `drivers/ages.py`."""
+    """The life of the host, and the least its clock shows: see `drivers/ages.py`."""
     host_ms: Finite = 0.0
     command: DeviceCommand | None = None
 
 
 class DeviceReply(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """life and call of the asker, then what the device says."""
+    """The answer of a device, with the life and number of the call."""
 
     device: DeviceId
     life: Life
@@ -76,7 +76,7 @@ Frame = DeviceCall | DeviceReply | DeviceSubscribe | DeviceReport | DeviceAcknow
 
 
 class FrameError(Exception):
-    """A frame that cannot be read; str() says in few words why."""
+    """A frame that cannot be read; str() gives the reason in a few words."""
 
 
 _FIRST_BYTE: Final = bytes([FIRST_BYTE])

@@ -1,4 +1,4 @@
-"""Where a device is: which node its driver runs on.
+"""Decides on which node a device's driver runs.
 
 - `on: node`: on that node; it is part of it, or wired to it, and gone with it;
 - a virtual device in a `comesh virtual` process, or one of a real driver: on every node that asks;
@@ -14,7 +14,7 @@ from comesh.drivers.registry import driver_type, outside_address
 def home_of(
     deployment: Deployment, device_id: DeviceId, *, devices_at: str | None, stand_in: bool
 ) -> NodeId | None:
-    """The node that all others reach it through; None: each reaches it by itself."""
+    """Returns the node through which all others reach the device; None: each reaches it by itself."""
     device = deployment.devices[device_id]
     if device.on is not None:
         return NodeId(device.on)
@@ -24,7 +24,7 @@ def home_of(
 
 
 def nearest_node(deployment: Deployment, place: Place) -> NodeId | None:
-    """In whole square millimetres, so that all nodes agree."""
+    """Returns the nearest node. Distances are whole square millimetres, so that all nodes agree."""
     return min(
         deployment.nodes,
         key=lambda node: (_squared_mm(deployment.nodes[node].place, place), node),

@@ -1,4 +1,4 @@
-"""`Hosting`: answers other nodes about the devices that are part of this one.
+"""`Hosting`: answers calls of other nodes to the devices that are part of this one.
 
 A command that comes twice is done once. It is begun as soon as it comes, and not at all once as long has
 passed as its asker waits for it; see `frames.py` for what protects against late ones.

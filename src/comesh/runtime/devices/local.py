@@ -1,4 +1,4 @@
-"""`LocalDevice`: a device that this node reaches by a driver of its own, and who waits for it.
+"""`LocalDevice`: a device that this node reaches by its own driver, and its open calls.
 
 Rules:
 - nobody waits for the driver: what can be had at once is answered at once, a driver that calls back answers
@@ -38,7 +38,7 @@ MAX_OPEN_CALLS: Final = 64
 """Maximum unanswered calls per device."""
 
 Answer = Callable[[Readings, str | None], None]
-"""All readings; or none, and why."""
+"""Called with all readings, or with none and the reason."""
 Trouble = Callable[[DeviceId, str], None]
 Reported = Callable[["LocalDevice", Readings, str | None], None]
 
@@ -58,7 +58,7 @@ class LocalDevice:
         self.driver = driver
         self.subscribers: Subscribers[NodeId] = Subscribers()
         self.sequence = 0
-        """Counts what the device said."""
+        """Counts the answers and reports of the device."""
         self._prompt = driver if isinstance(driver, PromptDriver) else None
         self._calling = driver if isinstance(driver, CallingDriver) else None
         self._scheduler = scheduler
@@ -72,7 +72,7 @@ class LocalDevice:
         self._opening: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begins to; who asks meanwhile waits for it."""
+        """Start to open the driver; calls wait until it is open."""
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     async def close(self) -> None:
@@ -83,18 +83,18 @@ class LocalDevice:
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
             await self.driver.close()
-        except Exception as wrong:  # a driver that cannot close must not keep the node from ending
+        except Exception as wrong:  # a driver that fails to close must not stop the node from ending
             self._unexpected("close", wrong)
 
     # -- calls -------------------------------------------------------------------------------------------
 
     def ask(self, asked: DeviceCommand | None, answer: Answer, until_ms: float = math.inf) -> None:
-        """A command, or a read. Answers once, at once or later; never blocks, never raises. It is not begun
-        after until_ms."""
+        """Start a command or a read. Answers once, at once or later; never blocks, never raises. It is not
+        begun after until_ms."""
         if self._prompt is not None and self._opening is None:
             try:
                 readings = self._prompt.read_now() if asked is None else self._prompt.command_now(asked)
-            except Exception as wrong:  # whatever a driver raises is an answer
+            except Exception as wrong:  # any exception of a driver is an answer
                 answer({}, self._why(asked, wrong))
                 return
             if readings is not None:
@@ -122,12 +122,12 @@ class LocalDevice:
             task.add_done_callback(self._tasks.discard)
 
     def _begin(self, asked: DeviceCommand | None, number: int) -> bool:
-        """Have the driver call back; False: it cannot."""
+        """Start the call with a callback; False: the driver has none."""
         if self._calling is None or self._opening is not None:
             return False
         try:
             return self._calling.begin(asked, partial(self._end, number))
-        except Exception as wrong:  # whatever a driver raises is an answer
+        except Exception as wrong:  # any exception of a driver is an answer
             self._end(number, wrong)
             return True
 
@@ -138,11 +138,11 @@ class LocalDevice:
             if self._scheduler.now_ms() > until_ms:
                 raise TooLateError(TOO_LATE)
             self._end(number, await (self.driver.read() if asked is None else self.driver.command(asked)))
-        except Exception as wrong:  # whatever a driver raises is an answer
+        except Exception as wrong:  # any exception of a driver is an answer
             self._end(number, wrong)
 
     def _end(self, number: int, result: Readings | Exception) -> None:
-        """Unless its time was over, or the driver has said so already."""
+        """End a call, unless it timed out or ended before."""
         self._calls.answer(number, result)
 
     def _why(self, asked: DeviceCommand | None, wrong: Exception) -> str:
@@ -163,13 +163,13 @@ class LocalDevice:
         self.subscribers.renew(subscriber, now_ms)
         try:
             self.driver.subscribe(self._on_report)
-        except Exception as wrong:  # no driver should
+        except Exception as wrong:  # a driver should not raise here
             self._unexpected("subscribe", wrong)
 
     def acknowledge(self, token: str) -> None:
         try:
             self.driver.acknowledge(token)
-        except Exception as wrong:  # no driver should
+        except Exception as wrong:  # a driver should not raise here
             self._unexpected("acknowledge", wrong)
 
     def _on_report(self, readings: Readings, token: str | None) -> None:
@@ -181,7 +181,7 @@ class LocalDevice:
             await self.driver.open()
         except DeviceFailedError as wrong:
             self._trouble(self.device, str(wrong))
-        except Exception as wrong:  # whatever a driver raises, the node goes on
+        except Exception as wrong:  # the node goes on, whatever a driver raises
             self._unexpected("open", wrong)
         finally:
             self._opening = None

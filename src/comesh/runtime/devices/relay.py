@@ -27,7 +27,7 @@ from comesh.runtime.devices.local import MAX_OPEN_CALLS, Answer, Trouble
 
 Send = Callable[[NodeId, bytes], None]
 MAX_KNOWN: Final = 10_000
-"""Devices of which it is remembered what they said last."""
+"""Maximum number of devices whose last sequence number is remembered."""
 
 
 class Relay:
@@ -41,7 +41,7 @@ class Relay:
             scheduler, max_each=MAX_OPEN_CALLS
         )
         self._clocks: dict[NodeId, PeerClock] = {}
-        """The clocks of nodes that answered a call."""
+        """Clocks of the nodes that answered a call."""
         self._said: dict[DeviceId, tuple[str, int]] = {}
 
     def ask(self, home: NodeId, device: DeviceId, asked: DeviceCommand | None, answer: Answer) -> None:
@@ -78,7 +78,7 @@ class Relay:
         self._calls.answer(reply.call, reply)
 
     def is_news(self, report: DeviceReport) -> bool:
-        """Whether nothing is known that the device said later."""
+        """True if nothing newer from the device is known."""
         return self._is_new(report.device, report.host_life, report.sequence) or report.token is not None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a person is told was done, was done: every answer is held against what was committed.
+"""Checks that every order that a person was told is done stands in the committed history.
 
 - What was answered as done stands in a committed entry: an order in the audit log, a firing by its request, a
   version with its document. A loss that is reported later may take it, but it was there.
@@ -18,7 +18,8 @@ from comesh.sim.checks.violation import Promise, Verdicts
 
 
 class Answers:
-    """`reaching`: requests that a group works by a version. `done` and `refused`: what was answered."""
+    """Answers to people: `reaching`: requests that a group works by a version. `done` and `refused`:
+    results."""
 
     def __init__(self, verdicts: Verdicts) -> None:
         self._verdicts = verdicts
@@ -47,7 +48,7 @@ class Answers:
                 pass
 
     def on_written(self, now_ms: float, node: NodeId, record: JournalRecord) -> None:
-        """All nodes keep the same text of a version."""
+        """Check that all nodes keep the same text of a version."""
         if not isinstance(record, DocumentKept):
             return
         first, text = self._texts.setdefault(record.version, (node, record.text))

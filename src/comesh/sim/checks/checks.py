@@ -1,4 +1,4 @@
-"""All promises, attached to a world: each observation that concerns one is judged when it is told.
+"""Attaches all checks of the promises to a world: each observation is judged when it is made.
 
 Not attaching them costs nothing and changes nothing: checks only listen. Acts of devices are judged in their
 place among the commits, because the log is read up before each of them.
@@ -26,11 +26,12 @@ from comesh.sim.checks.violation import BrokenPromiseError, Loss, Promise, Viola
 from comesh.sim.world import World
 
 MAX_VIOLATIONS: Final = 100
-"""Further ones are only counted: one fault shows in many ways."""
+"""Maximum violations kept; further ones are only counted, because one fault shows in many ways."""
 
 
 class Checks:
-    """`violations` and `losses` say what was found. raises: the first violation ends the run, as an error."""
+    """All checks of one run, with `violations` and `losses`. raises: the first violation ends the run, as an
+    error."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Checks:
 
     @classmethod
     def attach(cls, world: World, *programs: Program, raises: bool = False) -> "Checks":
-        """Listen to a world, from before its first step on."""
+        """Attach to a world, before its first step."""
         elections = Elections(world.machines)
         checks = cls(
             world.devices.log,
@@ -98,7 +99,7 @@ class Checks:
             handler(now_ms, node, observation)
 
     def progress(self, bound_ms: float) -> Progress:
-        """For a quiet phase; of the groups of the last program."""
+        """Returns the check for a quiet phase, for the groups of the last program."""
         return Progress(
             self,
             self.histories,
@@ -110,7 +111,7 @@ class Checks:
         )
 
     def finish(self) -> None:
-        """The run is over: judge what still waited to be."""
+        """End the run: judge what was still pending."""
         self._read_log()
         self.runs.judge_missing(float("inf"))
 
@@ -121,7 +122,7 @@ class Checks:
         self.histories.on_committed(now_ms, node, told, known=known)
 
     def _on_known(self, now_ms: float, node: NodeId, told: CommitKnown) -> None:
-        """Its leader may tell it later, or never."""
+        """A member says that an entry is committed; its leader may say so later, or never."""
         leader = told.config.nodes[told.ballot.rank]
         for number, entry in enumerate(told.entries, told.first):
             committed = Committed(told.group, told.config, told.ballot, number, entry, UNTOLD)
@@ -155,7 +156,7 @@ class Checks:
         if len(self.violations) >= MAX_VIOLATIONS:
             self.more_violations += 1
             return
-        # Why nobody serves is a matter of leaders alone.
+        # Progress violations without a leader concern leaders alone.
         entries = promise is not Promise.PROGRESS
         history = self._chronicle.tell(group, runs, devices, entries=entries)
         violation = Violation(promise, at_ms, what, history)

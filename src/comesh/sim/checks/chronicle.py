@@ -1,4 +1,4 @@
-"""What was observed lately, so that a violation can be told as a short history that a person can read.
+"""Keeps recent observations, so that a violation comes with a short history that a person can read.
 
 Noting costs one append; lines are only made when something broke.
 """
@@ -27,13 +27,13 @@ from comesh.core.stamps import RunId
 from comesh.drivers.virtual.devices import Acted
 
 NOTES: Final = 20_000
-"""How many observations are kept: those of some minutes of a large mesh."""
+"""Maximum observations kept: some minutes of a large mesh."""
 LINES: Final = 40
-"""A history is cut to its last lines."""
+"""Maximum lines of a history; the last ones are kept."""
 LINE_CHARS: Final = 240
 
 Note = Committed | LeaderChanged | Acted
-"""An act is a note of its own: its time and who sent it are in it."""
+"""An observation. An act needs no wrapper: it has its own time and sender."""
 
 
 class Chronicle:
@@ -51,8 +51,8 @@ class Chronicle:
         *,
         entries: bool = True,
     ) -> tuple[str, ...]:
-        """What concerns a group (its leaders, and entries if wanted), those runs, and those devices. Devices
-        alone are told with every run that touched them, with runs only as far as those are concerned."""
+        """Returns the history of a group (its leaders, and its entries if wanted), of runs, and of devices.
+        Devices alone bring every run that touched them; with runs, only what concerns those."""
         lines: deque[str] = deque(maxlen=LINES)
         last: dict[str, str] = {}
         for at_ms, node, note in self._notes:
@@ -68,7 +68,7 @@ class Chronicle:
 def _texts(
     note: Note, group: GroupId | None, runs: Collection[RunId], devices: Collection[DeviceId]
 ) -> Iterator[tuple[str, str]]:
-    """The lines that a note gives, each with what it is about: the same again is not told again."""
+    """Returns the lines of a note, each with its subject, so that repeated lines can be left out."""
     match note:
         case LeaderChanged():
             if note.group == group:

@@ -1,4 +1,4 @@
-"""Committed means written by f+1 members: looked up on the disks of a config's seats at that moment.
+"""Checks that committed entries were written by f+1 members, on the disks of a config's seats at that moment.
 
 A power loss may take an entry from a disk again before its acknowledgement has arrived, and a wipe
 everything. A seat that suffered either counts as one that may have had the entry.
@@ -13,17 +13,17 @@ from comesh.core.journal import Image, KeptConfig
 from comesh.core.stamps import NO_BALLOT, OPENING, Ballot
 
 Lacking = Callable[[Config, int, Ballot, int], list[NodeId]]
-"""Who lacks the entry with this number of a config (and its mark), as accepted under this ballot; nobody: a
-quorum has it."""
+"""Returns the seats that lack the entry with this number of a config (and its mark) under this ballot; none
+if a quorum has it."""
 
 
 def nobody(_: Config, __: int, ___: Ballot, ____: int) -> list[NodeId]:
-    """Where there are no disks."""
+    """A `Lacking` for worlds without disks: nobody lacks anything."""
     return []
 
 
 class DiskSeen(Protocol):
-    """What checkers look at of a disk, simulated or recorded."""
+    """A disk as the checkers see it, simulated or recorded."""
 
     @property
     def store(self) -> int: ...
@@ -33,16 +33,16 @@ class DiskSeen(Protocol):
 
     @property
     def lost_power(self) -> bool:
-        """Since a process last started from it."""
+        """True if power was lost since a process last started from this disk."""
         ...
 
     def image(self) -> Image:
-        """All that was written, folded: to be read before anything more is written."""
+        """Returns all that was written, folded; read it before anything more is written."""
         ...
 
 
 class MachineSeen(Protocol):
-    """And of what has it."""
+    """A machine as the checkers see it: its disk and its process."""
 
     @property
     def name(self) -> str: ...
@@ -55,7 +55,7 @@ class MachineSeen(Protocol):
 
     @property
     def process(self) -> object | None:
-        """None: none runs."""
+        """The process that runs here; None: none does."""
         ...
 
 
@@ -90,20 +90,21 @@ class Disks:
 
 
 def sits(seat: Seat, disk: DiskSeen) -> bool:
-    """The seat is this disk's; False: that one was lost, or never there."""
+    """True if the seat belongs to this disk; False: the seat's disk was lost, or never existed."""
     if seat.store == UNBOUND_STORE:
         return False
     return disk.initialised if seat.store == GENESIS_STORE else disk.store == seat.store
 
 
 def _holds(kept: KeptConfig, ballot: Ballot, number: int) -> bool:
-    """Being installed counts as an acknowledgement of the opening ballot."""
+    """True if the disk holds the entry. Being installed counts as an acknowledgement of the opening
+    ballot."""
     accepted = OPENING if kept.accepted == NO_BALLOT else kept.accepted
     return kept.installed and kept.number >= number and accepted >= ballot
 
 
 def is_beyond(image: Image, config: Config) -> bool:
-    """It left the config behind: with a later one, or knowing of one."""
+    """True if the disk is past the config: it has a later one, or knows of one."""
     tombstone = image.tombstones.get(config.group)
     if tombstone is not None and tombstone.number > config.number:
         return True

@@ -1,4 +1,4 @@
-"""Lossy elections: whether one was due, and whether it went on from the newest state that it could have.
+"""Checks lossy elections: whether one was due, and whether it continued from the newest possible state.
 
 Members that are not whole meet nobody for sure, so an election among them may lose what was committed. That
 is the exception to inheritance, and therefore judged by itself, from the disks of the config's seats: f+1 of
@@ -19,21 +19,21 @@ from comesh.core.stamps import Ballot
 from comesh.sim.checks.disks import MachineSeen, is_beyond, sits
 
 KEPT_PROMISES: Final = 2000
-"""The last ones, of all members and configs; an election is over long before."""
+"""Maximum promises kept, over all members and configs; an election ends long before they are dropped."""
 ERA_KEY: Final = "group"
-"""The record that an era begins with."""
+"""Key of the record that an era begins with."""
 
 Unfounded = Callable[[LeaderChanged, int], list[str]]
-"""What is wrong with a lossy election of a config (and its mark)."""
+"""Returns what is wrong with a lossy election of a config (and its mark)."""
 
 
 def nothing(_: LeaderChanged, __: int) -> list[str]:
-    """Where there are no disks."""
+    """An `Unfounded` for worlds without disks: every election is accepted."""
     return []
 
 
 class Standing(NamedTuple):
-    """What a member had when it promised."""
+    """The state of a member when it promised."""
 
     whole: bool
     state: KeptConfig
@@ -55,11 +55,11 @@ class Elections:
             self._promised.popitem(last=False)
 
     def _of(self, node: NodeId) -> list[MachineSeen]:
-        """Its own, and those that were started from copies of its card."""
+        """Returns the machines of a node: its own, and those started from copies of its card."""
         return [machine for machine in self._machines.values() if machine.node_id == node]
 
     def _sitting(self, seat: Seat) -> MachineSeen | None:
-        """The one whose disk the seat was given to; None: it is gone, or a copy speaks in its place."""
+        """Returns the machine whose disk holds the seat; None: it is gone, or a copy acts in its place."""
         machines = self._of(seat.node)
         for machine in machines:
             if sits(seat, machine.disk) and (machine.process is not None or len(machines) == 1):
@@ -73,17 +73,17 @@ class Elections:
         if len(config.seats) - len(whole) < config.quorum:
             names = ", ".join(whole)
             wrong.append(f"ballot {told.ballot} of {config.group} is lossy, but {names} are whole")
-        better = self._better(told, mark)
+        better = self._newer_promise(told, mark)
         if better:
             era = f"the era of ballot {told.ballot} of {config.group}"
             wrong.append(f"{era} begins at {told.number}, {better}")
         return wrong
 
     def _is_whole(self, seat: Seat, told: LeaderChanged, mark: int) -> bool:
-        """It sits, and lost nothing: as it promised this ballot, or else as it is now."""
+        """True if the member has its seat and lost nothing, when it promised this ballot or else now."""
         machine = self._sitting(seat)
         if machine is None or (machine.name == seat.node and len(self._of(seat.node)) > 1):
-            return False  # of a card that was copied, the copy may be heard in its place
+            return False  # the copy of a card may be heard in place of the original
         disk = machine.disk
         standing = self._promised.get((mark, told.ballot, seat.node))
         if standing is not None:
@@ -96,8 +96,9 @@ class Elections:
             return is_beyond(image, told.config)
         return kept.installed and kept.whole
 
-    def _better(self, told: LeaderChanged, mark: int) -> str:
-        """Who has more than the era begins with, and must have been heard.
+    def _newer_promise(self, told: LeaderChanged, mark: int) -> str:
+        """Describe a member with a newer state than the era began with, whose promise the leader must have
+        had.
 
         A leader chooses among f+1 promises or more, its own included. Which ones reached it in time nobody
         else knows, so it is held to the best of those f+1 that have the least.
@@ -111,7 +112,7 @@ class Elections:
             if kept.number + 1 == told.number and _without_era(kept) == began
         ]
         if not served:
-            gone = promised > len(states)  # with its disk, after it gave its state
+            gone = promised > len(states)  # a disk was lost after its node had promised
             return "" if gone else "with a state that nobody had who promised it"
         nodes = sorted(states, key=lambda node: _newness(states[node]), reverse=True)
         heard = {*nodes[promised - told.config.quorum :], told.config.nodes[told.ballot.rank]}
@@ -122,7 +123,8 @@ class Elections:
         return ""
 
     def _states(self, told: LeaderChanged, mark: int) -> dict[NodeId, KeptConfig]:
-        """Of those who promised this ballot: what they have; of its leader, which went on: what it had."""
+        """Returns the states of those that promised this ballot; for its leader, the state it continued
+        from."""
         states: dict[NodeId, KeptConfig] = {}
         for rank, seat in enumerate(told.config.seats):
             machine = self._sitting(seat)

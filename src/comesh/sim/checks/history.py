@@ -1,4 +1,4 @@
-"""The committed history of every group, folded here from what its leaders call committed (promises 2 and 3).
+"""Folds the committed history of every group from what its leaders call committed (promises 2 and 3).
 
 A leader tells each entry as it counts it committed, and its whole state when it begins to serve. This must
 hold: under one number one entry; no number left out; the state a leader serves is the history so far, plus
@@ -29,34 +29,34 @@ from comesh.sim.checks.proposals import Proposals
 from comesh.sim.checks.violation import Loss, Promise, Verdicts
 
 KEPT_NUMBERS: Final = 512
-"""How far back late tellings of one group are compared."""
+"""Number of past entries of one group that late reports are compared with."""
 KEPT_REIGNS: Final = 64
-"""Leaderships of one group that are remembered."""
+"""Maximum leaderships of one group that are remembered."""
 UNTOLD: Final = -1
-"""The digest of an entry that was committed together with a later one."""
+"""Digest of an entry that was committed together with a later one."""
 
 Change = tuple[str, Record | None, Record | None]
-"""Key, the record before, the record after."""
+"""A record that changed: its key, the record before, the record after."""
 
 
 class State(NamedTuple):
-    """A group's, with an entry. told: its leader counted it; otherwise a later one inherited it, or a member
-    knew first, and what was to happen at its commit did not happen, or not yet."""
+    """State of a group after an entry. told: its leader counted the entry as committed; otherwise a later
+    leader inherited it, or a member knew first, and the effects of its commit did not happen, or not yet."""
 
     records: dict[str, Record]
     told: bool
 
 
 class Follower(Protocol):
-    """Who judges what the history says."""
+    """A checker that follows the committed history."""
 
     def on_entry(self, at_ms: float, group: GroupId, changes: list[Change], state: State) -> None:
-        """An entry was committed."""
+        """Called when an entry is committed."""
 
     def on_state(
         self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
     ) -> list[RunId]:
-        """Another state took the place of the history's; answers which runs are gone with it."""
+        """Called when another state replaces the history's; returns the runs that are lost with it."""
 
 
 class Handoff(NamedTuple):
@@ -66,7 +66,7 @@ class Handoff(NamedTuple):
     digest: int
     successor: int
     fence: Fence
-    """Who was seen to commit it."""
+    """The leadership that was seen to commit it."""
 
 
 class Leader(NamedTuple):
@@ -77,7 +77,7 @@ class Leader(NamedTuple):
 
 
 class GroupHistory:
-    """One group: its state as committed, and who led it."""
+    """The history of one group: its committed state, and its leaderships."""
 
     def __init__(self, group: GroupId) -> None:
         self.group = group
@@ -86,35 +86,36 @@ class GroupHistory:
         self.records: dict[str, Record] = {}
         self.hashes: dict[str, int] = {}
         self.sure = True
-        """The fold is what the leaders have; not after a violation, until a leader tells its state."""
+        """The fold equals the leaders' state; False after a violation, until a leader reports its state."""
         self.era = FIRST_ERA
         self.reported: set[Era] = set()
-        """Eras whose beginning was told."""
+        """Eras whose beginning was reported."""
         self.alone: set[tuple[int, Ballot]] = set()
-        """Ballots of configs (by mark) in which an operator had one member go on without a quorum."""
+        """Ballots of configs (by mark) in which an operator let one member continue without a quorum."""
         self.known: dict[int, Config] = {}
         self.ended: dict[int, Handoff] = {}
         self.servers: dict[tuple[int, Ballot], tuple[NodeId, float]] = {}
-        """Who leads, and since when."""
+        """Leaders, and since when they lead."""
         self.reigns: dict[Fence, int] = {}
-        """Up to which number each leadership was seen to have committed; in order of fences."""
+        """Highest number that each leadership was seen to have committed, in order of fences."""
         self.entries: dict[int, Entry] = {}
         self.digests: dict[int, int] = {}
         self.starts: dict[int, int] = {}
-        """Where a config began: the digest without the entry that ended the one before."""
+        """First state of each config: its digest, without the entry that ended the config before."""
         self.leader: Leader | None = None
         self.left_ms = 0.0
-        """When a leader last stopped to serve."""
+        """Time at which a leader last stopped serving."""
         self._last: tuple[Config | None, int] = (None, 0)
 
     def mark_of(self, config: Config) -> int:
-        """Marks cost a hash, and mostly the same config is told again."""
+        """Returns the mark of a config. Hashing is slow and the same config usually repeats, so the last mark
+        is kept."""
         if self._last[0] is not config:
             self._last = (config, config.mark)
         return self._last[1]
 
     def put(self, entry: Entry) -> list[Change]:
-        """The next entry."""
+        """Append the next entry."""
         changes: list[Change] = []
         for record in entry:
             key = record.key
@@ -155,24 +156,25 @@ class GroupHistory:
         self.leader, self.left_ms = None, at_ms
 
     def reign(self, fence: Fence) -> None:
-        """All up to the last number is committed under this leadership."""
+        """Record that this leadership committed all entries up to this number."""
         if fence not in self.reigns:
             self.reigns[fence] = 0
             self.reigns = dict(sorted(self.reigns.items())[-KEPT_REIGNS:])
         self.reigns[fence] = self.number
 
     def inherited(self, fence: Fence) -> int:
-        """Up to which number leaderships before this one have committed."""
+        """Returns the highest number that earlier leaderships have committed."""
         return max((number for one, number in self.reigns.items() if one < fence), default=0)
 
     def is_late(self, fence: Fence) -> bool:
-        """A higher one was seen already."""
+        """True if a later leadership was seen already."""
         return bool(self.reigns) and fence < next(reversed(self.reigns))
 
 
 class Histories:
-    """All groups. genesis: the nodes of the first configs, where they are known; runs_since: of which lives
-    there are; lacking: who has not written what is committed; unfounded: what is wrong with a loss."""
+    """Histories of all groups. genesis: the nodes of the first configs, where they are known; runs_since:
+    tells which lives run; lacking: finds members that have not written a committed entry; unfounded: says
+    what is wrong with a loss."""
 
     def __init__(
         self,
@@ -195,7 +197,7 @@ class Histories:
         self.groups: dict[GroupId, GroupHistory] = {}
 
     def follow(self, follower: Follower) -> None:
-        """Have one more judge what the history says, from before the first entry on."""
+        """Add a checker that follows the history, before the first entry."""
         self._followers = (*self._followers, follower)
 
     def _group(self, group: GroupId) -> GroupHistory:
@@ -210,13 +212,13 @@ class Histories:
     # -- entries -----------------------------------------------------------------------------------------
 
     def on_committed(self, at_ms: float, node: NodeId, told: Committed, *, known: bool = False) -> None:
-        """known: a member says so, before its leader counts it or after that died; what is to happen at its
-        commit comes later, or not."""
+        """Take a committed entry. known: a member reports it, before its leader counts it or after that
+        leader died; the effects of its commit come later, or never."""
         history = self._group(told.group)
         mark = history.mark_of(told.config)
         fence = Fence(told.config.number, told.ballot)
         if Era(fence.config, fence.ballot) < history.era:
-            return  # told late: what an era that is over had committed is known to be lost
+            return  # a late report: entries of a past era that it had committed are known to be lost
         self._admit(at_ms, node, history, told.config, mark)
         if not known:
             self._one_leader(at_ms, node, history, mark, told.ballot)
@@ -257,7 +259,7 @@ class Histories:
             follower.on_entry(at_ms, history.group, changes, State(history.records, told))
 
     def _compare(self, at_ms: float, node: NodeId, history: GroupHistory, told: Committed) -> None:
-        """A number that is committed already."""
+        """Compare an entry under a number that is committed already."""
         entry = history.entries.get(told.number)
         digest = history.digests.get(told.number)
         other = entry is not None and entry is not told.entry and entry != told.entry
@@ -268,7 +270,8 @@ class Histories:
     def _test_quorum(
         self, at_ms: float, history: GroupHistory, told: Committed | LeaderChanged, mark: int
     ) -> None:
-        """What is committed, or served, was written by f+1 members; what a group began with, by nobody."""
+        """Check that f+1 members wrote what is committed or served; nobody need have written the first
+        state."""
         if not told.number or (mark, told.ballot) in history.alone:
             return
         lacking = self._lacking(told.config, mark, told.ballot, told.number)
@@ -297,7 +300,7 @@ class Histories:
             history.leave(at_ms)
 
     def _lose(self, at_ms: float, history: GroupHistory, told: LeaderChanged, mark: int) -> None:
-        """A loss is excused for its own reasons only; an operator needs none."""
+        """Check a loss. It is excused only with a reason of its own; an operator needs none."""
         history.reported.add(told.era)
         if told.alone:
             history.alone.add((mark, told.ballot))
@@ -312,7 +315,7 @@ class Histories:
         if not serves and (mark, told.ballot) in history.servers:
             if history.leader is not None and history.leader.node == node:
                 history.leave(at_ms)
-            return  # it goes on, without outside effects
+            return  # it continues, without outside effects
         fence = Fence(told.config.number, told.ballot)
         self._admit(at_ms, node, history, told.config, mark)
         self._one_leader(at_ms, node, history, mark, told.ballot)
@@ -326,7 +329,7 @@ class Histories:
     def _after_handoff(
         self, at_ms: float, node: NodeId, history: GroupHistory, told: LeaderChanged, mark: int
     ) -> bool:
-        """True: that config was over, and so nothing is left to be judged."""
+        """Returns True if that config was over, so that nothing is left to judge."""
         handoff = history.ended.get(mark)
         if handoff is None:
             return False
@@ -376,7 +379,7 @@ class Histories:
         history.reign(fence)
 
     def _go_on(self, at_ms: float, history: GroupHistory, told: LeaderChanged, mark: int) -> bool:
-        """Follow a leader from the history to the state it serves; False: no entries lead there."""
+        """Extend the history to the state that a leader serves; False: no entries lead there."""
         if sum(map(record_hash, told.records)) & DIGEST_MASK != told.digest:
             return False
         if not history.sure:
@@ -405,7 +408,7 @@ class Histories:
         return path is not None
 
     def _cut(self, at_ms: float, node: NodeId, history: GroupHistory, told: LeaderChanged) -> None:
-        """A new era: the history goes on from what its leader has."""
+        """Begin a new era: the history continues from the state of its leader."""
         if told.era not in history.reported:
             what = f"{node} serves era {told.era.config}:{told.era.ballot}, whose beginning nobody reported"
             self._broken(Promise.INHERITANCE, at_ms, history, what)
@@ -413,7 +416,7 @@ class Histories:
         history.era = told.era
         history.reigns.clear()
         runs = self._replace(at_ms, history, told, lossy=True)
-        # The entry that opened the era is none that was committed before.
+        # The entry that opens the era was not committed before.
         lost = max(0, before - (told.number - 1))
         self._verdicts.lost(Loss(at_ms, history.group, lost, tuple(runs)))
 
@@ -429,7 +432,7 @@ class Histories:
     # -- configs -----------------------------------------------------------------------------------------
 
     def _admit(self, at_ms: float, node: NodeId, history: GroupHistory, config: Config, mark: int) -> None:
-        """A config is the first of its group, or the one that a committed handoff names."""
+        """Check that a config is the first of its group, or the one that a committed handoff names."""
         if mark in history.known:
             return
         if not history.known:
@@ -445,7 +448,7 @@ class Histories:
     def _one_leader(
         self, at_ms: float, node: NodeId, history: GroupHistory, mark: int, ballot: Ballot
     ) -> None:
-        """A ballot is led by one life of one node."""
+        """Check that one life of one node leads a ballot."""
         first, since_ms = history.servers.setdefault((mark, ballot), (node, at_ms))
         if first != node or not self._runs_since(node, since_ms):
             after = "after a restart" if first == node else f"as did {first}"

@@ -1,4 +1,4 @@
-"""Which processes have run since when, as the world knows it: observations only name a node."""
+"""Knows which processes have run since when: observations name a node only."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from comesh.sim.machine import Machine
 from comesh.sim.world import World
 
 RunsSince = Callable[[NodeId, float], bool]
-"""Whether a process of that node runs that ran at that time already."""
+"""Returns whether a process of that node has run since that time."""
 
 
 def always(_: NodeId, __: float) -> bool:
-    """Where nothing ever ends."""
+    """A `RunsSince` for worlds in which no process ends."""
     return True
 
 
@@ -22,7 +22,8 @@ class Lives:
         self._read = 0
         self._started_ms: dict[str, float] = {}
         self._machines: dict[NodeId, list[Machine]] = {}
-        """Of a node: its own, those from copies of its card, and those whose certificate was revoked."""
+        """Machines of each node: its own, those from copies of its card, and those whose certificate was
+        revoked."""
         self._counted = 0
 
     def runs_since(self, node: NodeId, since_ms: float) -> bool:

@@ -1,4 +1,4 @@
-"""No stray command (promise 6): what devices really did, against who held their locks as committed.
+"""Checks that there are no stray commands (promise 6): the devices' acts against the committed lock holders.
 
 Every act in the devices' own log must be of a run that held the lock, with a committed intent, when the
 command was sent; and when it lands, no other run may hold it. A command that stays in the air for longer than
@@ -22,17 +22,17 @@ from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
 KEPT_SPANS: Final = 64
-"""Holds of one device that are remembered: more than can follow each other while a command is in the air."""
+"""Maximum holds remembered per device: more than can follow each other while a command is in the air."""
 KEPT_INTENTS: Final = 256
-"""Intents of one device that are remembered."""
+"""Maximum intents remembered per device."""
 KEPT_ACTS: Final = 20_000
-"""Acts that must not be repeated, of all devices."""
+"""Maximum acts remembered, of all devices, that must not be repeated."""
 DRIFT: Final = 0.02
-"""A leader's clock may be fast by this fraction, and give a device on so much sooner."""
+"""Maximum fraction by which a leader's clock is fast, and grants a device so much sooner."""
 
 
 class _Span:
-    """A run had the lock; to_ms: until then."""
+    """The time in which a run had the lock, until to_ms."""
 
     __slots__ = ("from_ms", "run", "to_ms")
 
@@ -48,10 +48,10 @@ class _DeviceLocks:
     def __init__(self, group: GroupId) -> None:
         self.group = group
         self.cuts = 0
-        """How often the group lost history."""
+        """Number of times the group lost history."""
         self.spans: deque[_Span] = deque(maxlen=KEPT_SPANS)
         self.intents: OrderedDict[Origin, tuple[float, Call]] = OrderedDict()
-        """With the time at which each was first committed."""
+        """Intents, with the time at which each was first committed."""
 
     @property
     def holder(self) -> RunId | None:
@@ -83,7 +83,7 @@ class Locks:
         """Acts that must not be repeated, and how often the device's group had lost history by then."""
         self.acts = 0
         self.late_acts = 0
-        """Landed after their time: not judged by who held the lock then."""
+        """Acts that landed after their time: not judged by who held the lock then."""
 
     # -- what is committed -------------------------------------------------------------------------------
 
@@ -110,7 +110,8 @@ class Locks:
         return []
 
     def _test_fence(self, at_ms: float, before: DeviceRecord, after: DeviceRecord) -> None:
-        """Of one hold: who was followed as the leader of its routine commands nothing any more."""
+        """Check that the fence of a hold never falls: a leader that another one followed no longer
+        commands."""
         was, now = before.hold, after.hold
         if was is None or now is None or (was.run, was.attempt) != (now.run, now.attempt):
             return
@@ -133,7 +134,7 @@ class Locks:
             locks.hold(None, at_ms)
 
     def contended(self, devices: Iterable[DeviceId], run: RunId, since_ms: float) -> bool:
-        """Whether another run held one of these devices at some time since then."""
+        """True if another run held one of these devices at some time since then."""
         return any(
             span.run != run and span.to_ms >= since_ms
             for device in devices
@@ -144,7 +145,7 @@ class Locks:
     # -- what was done -----------------------------------------------------------------------------------
 
     def on_act(self, act: Acted) -> None:
-        """In order of time, among the commits."""
+        """Judge an act; acts come in order of time, among the commits."""
         if act.refused is not None:
             return
         self.acts += 1
@@ -173,7 +174,8 @@ class Locks:
             self._test_once(act, origin, locks.cuts)
 
     def _test_once(self, act: Acted, origin: Origin, cuts: int) -> None:
-        """Where the group lost history in between, it may not know that the step was done."""
+        """Check that an act is not repeated. A group that lost history in between may not know that it was
+        done."""
         run, step = origin.run, origin.step
         key = (act.device, run, step)
         if self._done.get(key) == cuts:

@@ -1,4 +1,4 @@
-"""What people ordered is kept, as the committed history shows it.
+"""Checks that people's orders are kept, by the committed history.
 
 - No run of a paused routine begins, or executes after the entry that paused it; nor does it command a device
   of its own group after that entry (`paused.py` judges what it sends to others).
@@ -23,7 +23,7 @@ from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
 Changed = tuple[Record | None, DeviceRecord]
-"""A device before and after an entry."""
+"""The record of a device before and after an entry."""
 
 
 class Orders:
@@ -49,13 +49,14 @@ class Orders:
     def on_state(
         self, at_ms: float, group: GroupId, records: dict[str, Record], *, lossy: bool
     ) -> list[RunId]:
-        """What is lost with a loss may be ordered again."""
+        """After a loss, the lost requests may be carried out again."""
         return []
 
     def _on_run(
         self, at_ms: float, before: Record | None, run: RunRecord, state: State, now: set[str]
     ) -> None:
-        """now: orders of the same entry. A run that began just before one, and ends with it, is no fault."""
+        """Check the runs of an entry. now: orders of the same entry. A run that began just before one, and
+        ends with it, is correct."""
         begins = not isinstance(before, RunRecord) or before.run != run.run
         if is_by_hand(run.run) or not (begins or run.stage is Stage.EXECUTING):
             return
@@ -67,7 +68,8 @@ class Orders:
                 self._verdicts.broken(Promise.ORDERS, at_ms, what, runs=(run.run,))
 
     def _on_paused(self, at_ms: float, order: Standing, state: State, begun: set[RunId]) -> None:
-        """begun: in this entry, by hand. A pause ends those that it finds, and keeps no later one back."""
+        """Check that a pause ends the runs that it finds; it prevents no later ones by hand. begun: runs that
+        were begun by hand in this entry."""
         for record in state.records.values():
             if (
                 isinstance(record, RunRecord)
@@ -87,7 +89,7 @@ class Orders:
     def _on_intents(
         self, at_ms: float, group: GroupId, changed: Changed, state: State, now: set[str]
     ) -> None:
-        """now: orders of the same entry, of which a command may have come first."""
+        """Check intents. now: orders of the same entry; a command may have come before them."""
         before, device = changed
         hold = device.hold
         for run in _commanding(before, device):
@@ -107,7 +109,7 @@ class Orders:
 
 
 def _commanding(before: Record | None, device: DeviceRecord) -> list[RunId]:
-    """Runs of routines of which an entry lets a new command go."""
+    """Returns the runs of routines for which an entry opens a new command."""
     known = before.calls if isinstance(before, DeviceRecord) else ()
     old = {call.origin for call in known}
     return [

@@ -1,4 +1,4 @@
-"""After a pause that is committed, the leader of the routine commands nothing more for its runs.
+"""Checks that the leader of a routine sends no more commands for its runs once a pause is committed.
 
 Judged by the letters that leave: what its predecessor had sent may still arrive, but who leads a group whose
 routine is paused sends no command of it to the group of any device, neither a new one nor one again.
@@ -27,7 +27,7 @@ class PausedCommands:
         history = self._histories.groups.get(message.sender)
         leader = None if history is None else history.leader
         if history is None or leader is None or (leader.node, leader.ballot) != (node, message.by.ballot):
-            return  # one that was deposed: what it says is fenced off, or was said before
+            return  # a deposed leader: its commands are fenced off, or were sent before
         for of in (ALL, run.routine):
             order = history.records.get(standing_key(Kind.PAUSED, of))
             if isinstance(order, Standing):

@@ -1,4 +1,5 @@
-"""Progress (promise 5): with faults over, every waiting run starts and every group serves within a bound.
+"""Checks progress (promise 5): with faults over, every waiting run starts and every group serves within a
+bound.
 
 `begin` when the last fault is over, `judge` as often as one likes from then on. A run has the bound for
 getting its locks, the time of its commands and the bound for executing, and the bound again for releasing. A
@@ -47,7 +48,7 @@ class Progress:
         self._told.clear()
 
     def judge(self, now_ms: float) -> bool:
-        """Tell, once each, what is overdue; True: nothing is."""
+        """Report overdue progress, once each; returns True if nothing is overdue."""
         before = len(self._told)
         for group in self._groups:
             since_ms = self._unserved_since_ms(group)
@@ -71,7 +72,7 @@ class Progress:
         leader = history.leader
         if leader is None:
             return history.left_ms
-        # Nobody dies in a quiet phase, so who is dead now was so when it began.
+        # Nothing dies in a quiet phase, so a node that is dead now was dead when the phase began.
         return None if self._runs_since(leader.node, leader.since_ms) else leader.since_ms
 
     def _allowed_ms(self, live: LiveRun) -> float:

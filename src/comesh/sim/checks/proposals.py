@@ -1,4 +1,4 @@
-"""What was proposed, as far as the world tells what members write to their journals.
+"""Records proposals, as far as the world reports what members write to their journals.
 
 A new leader may serve more than was seen to be committed: entries that its predecessor proposed and could not
 count any more. With all proposals known, a state is either reached by them from the history, or invented.
@@ -14,20 +14,20 @@ from comesh.core.stamps import Ballot
 from comesh.sim.checks.violation import Promise, Verdicts
 
 KEPT_ENTRIES: Final = 512
-"""Entries of one config that are remembered behind the last committed one: twice what a leader keeps."""
+"""Maximum entries remembered per config before the last committed one: twice what a leader keeps."""
 KEPT_CONFIGS: Final = 512
-"""Configs, of all groups, of which anything is remembered."""
+"""Maximum configs remembered, of all groups."""
 MAX_TRIED: Final = 5000
-"""Steps of one search; entries of different ballots under one number are few."""
+"""Maximum steps of one search; entries of different ballots under one number are few."""
 
 
 class Proposals:
     def __init__(self, verdicts: Verdicts) -> None:
         self._verdicts = verdicts
         self._configs: dict[int, dict[int, list[tuple[Ballot, Entry]]]] = {}
-        """By mark and number: what was proposed, by whom ever."""
+        """Proposals of each config (by mark) and number, whoever made them."""
         self.watching = False
-        """Journals are told at all."""
+        """True if the world reports journals."""
 
     def on_written(self, at_ms: float, node: NodeId, record: JournalRecord) -> None:
         self.watching = True
@@ -48,7 +48,7 @@ class Proposals:
         proposed.append((record.ballot, record.entry))
 
     def settle(self, mark: int, number: int) -> None:
-        """Entries up to this number are committed: forget what is long before."""
+        """Forget entries long before this number: everything up to it is committed."""
         entries = self._configs.get(mark)
         if entries is not None:
             entries.pop(number - KEPT_ENTRIES, None)
@@ -56,7 +56,7 @@ class Proposals:
     def path(
         self, mark: int, start: int, hashes: dict[str, int], *, to: int, digest: int
     ) -> list[Entry] | None:
-        """Proposed entries that lead from one state to another, if there are such.
+        """Returns proposed entries that lead from one state to another, if there are any.
 
         One under each number, of whatever ballots: what a new leader inherits may be of several.
         """
@@ -64,7 +64,7 @@ class Proposals:
         if entries is None or to - start > KEPT_ENTRIES:
             return None
         tried = 0
-        # Depth first, the highest ballot first. A frame: the choices left, and the hashes of the state there.
+        # Depth first, the highest ballot first. A frame: remaining choices, hashes of the state there.
         frames = [(_choices(entries, start + 1), hashes)]
         chosen: list[Entry] = []
         while frames and tried < MAX_TRIED:

@@ -1,4 +1,4 @@
-"""Runs as the committed history knows them: who executes, what was fired, what ended (promises 1 and 4).
+"""Follows runs in the committed history: which execute, which fired, which ended (promises 1 and 4).
 
 A run executes from the commit that says so until the commit that leaves that stage. What an entry ends is
 judged before what it begins: one entry may end a run and grant its locks to the next.
@@ -43,14 +43,14 @@ from comesh.sim.checks.history import Change, State
 from comesh.sim.checks.violation import Promise, Verdicts
 
 KEPT_ENDED: Final = 20_000
-"""Ended runs that are remembered, so that none comes back."""
+"""Maximum ended runs remembered; none of them may come back."""
 KEPT_REQUESTS: Final = 20_000
 KEPT_TOKENS: Final = 5000
-"""Events of one group's devices that are remembered."""
+"""Maximum events remembered per group."""
 
 
 class LiveRun:
-    """A firing that has not ended. stage None: it waits for the run before it; strategy None likewise."""
+    """A firing that has not ended. stage and strategy are None while it waits for the run before it."""
 
     __slots__ = ("budget_ms", "devices", "group", "run", "since_ms", "stage", "strategy")
 
@@ -60,10 +60,10 @@ class LiveRun:
         self.stage: Stage | None = None
         self.strategy: StrategyName | None = None
         self.since_ms = at_ms
-        """When it entered its stage; of one that waits, when its turn may last have come."""
+        """Time at which it entered its stage; of one that waits, when its turn may last have come."""
         self.devices: tuple[DeviceId, ...] = ()
         self.budget_ms = 0.0
-        """How long its commands may take together."""
+        """Total time that its commands may take."""
 
 
 class Runs:
@@ -71,18 +71,18 @@ class Runs:
         self._verdicts = verdicts
         self._instant_ms = instant_ms
         self.untold = 0
-        """Ends whose trace died with the process that was to tell it."""
+        """Runs that ended without a trace, because the process that was to write it died."""
         self.live: dict[GroupId, dict[RunId, LiveRun]] = {}
         self._executing: dict[DeviceId, RunId] = {}
         self._ended: OrderedDict[RunId, None] = OrderedDict()
         self._requests: OrderedDict[tuple[RoutineId, str], RunId] = OrderedDict()
         self._tokens: dict[GroupId, OrderedDict[tuple[DeviceId, str], None]] = {}
         self._routines: dict[GroupId, set[RoutineId]] = {}
-        """That each group had a record of: after a loss it may have none."""
+        """Routines that each group had a record of; a loss may have removed it."""
         self._fired: list[RunId] = []
-        """By the entry that is being looked at."""
+        """Runs fired by the current entry."""
         self._missing: dict[RunId, tuple[float, GroupId]] = {}
-        """Not live and not known to have ended: their trace must follow within the instant."""
+        """Runs that are not live and not known to have ended: their trace must follow within the instant."""
 
     # -- what is told ------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Runs:
         return [run for run in before if run not in after and run not in self._ended]
 
     def _forget_ends(self, records: Iterable[Record]) -> None:
-        """Of what lives in the state that an era begins with: its end is lost, and may happen again."""
+        """Forget the ends of runs that are live in the state that an era begins with: they may end again."""
         for record in records:
             if isinstance(record, RunRecord):
                 self._ended.pop(record.run, None)
@@ -158,7 +158,7 @@ class Runs:
                     self._ended.pop(firing.run, None)
 
     def _forget_requests(self, routines: Collection[RoutineId]) -> None:
-        """What is lost may be asked for again."""
+        """Forget requests that were lost: they may be made again."""
         for key in [one for one in self._requests if one[0] in routines]:
             del self._requests[key]
 
@@ -167,7 +167,7 @@ class Runs:
     def _on_routine(
         self, at_ms: float, group: GroupId, before: RoutineRecord | None, after: RoutineRecord | None
     ) -> list[RunId]:
-        """Which firings do not wait any more."""
+        """Judge the change of a routine's record; returns the firings that stop waiting."""
         was = () if before is None else before.waiting
         if after is None:
             return [firing.run for firing in was]
@@ -186,7 +186,8 @@ class Runs:
         return [firing.run for firing in was if firing.run not in still]
 
     def _test_marks(self, at_ms: float, before: RoutineRecord, after: RoutineRecord) -> None:
-        """The mark of a device's events never falls, nor goes: below it, an event would fire again."""
+        """Check that the mark of a device's events never falls or disappears: an event below it would fire
+        again."""
         if before.marks is after.marks:
             return
         for device, mark in before.marks.items():
@@ -198,7 +199,7 @@ class Runs:
     def _test_token(
         self, at_ms: float, group: GroupId, before: DeviceRecord | None, after: DeviceRecord
     ) -> None:
-        """A device's event is taken once, however often the device tells it."""
+        """Check that an event of a device is taken once, however often the device repeats it."""
         was = ("", ()) if before is None else (before.token, before.tokens)
         if (after.token, after.tokens) == was:
             return
@@ -254,7 +255,7 @@ class Runs:
         return live
 
     def _leave(self, at_ms: float, group: GroupId, run: RunId, state: State) -> None:
-        """A run is no more where it was: it goes on elsewhere in the group, or it must have ended.
+        """Remove a run from its place: it continues elsewhere in the group, or it must have ended.
 
         Of what nobody told there are no traces either: only the record can say more.
         """
@@ -274,9 +275,9 @@ class Runs:
             return
         released = left is not None and left.stage is Stage.RELEASING_LOCKS
         if routine is None and (released or not state.told):
-            self._end(run)  # its routine was removed: nothing is left that could remember its end
+            self._end(run)  # its routine was removed, and with it the record of the run's end
         elif not state.told and left is not None and (_is_passed(run, routine) or _is_dropped(left, records)):
-            # One entry ended several, and who proposed it did not live to tell it.
+            # One entry ended several runs, and its proposer died before it traced them.
             self._end(run)
             self.untold += 1
         else:
@@ -303,7 +304,7 @@ class Runs:
                     del self._executing[device]
 
     def excuse_missing(self, from_ms: float, groups: Collection[GroupId]) -> None:
-        """Who led these groups died, and did not trace any more what it committed since then."""
+        """Excuse missing traces of these groups: their leader died before it traced what it had committed."""
         for run, (since_ms, group) in list(self._missing.items()):
             if group in groups and since_ms >= from_ms:
                 del self._missing[run]
@@ -311,7 +312,7 @@ class Runs:
                 self.untold += 1
 
     def judge_missing(self, at_ms: float) -> None:
-        """Those of earlier instants are lost."""
+        """Report runs of earlier instants that are still missing: they are lost."""
         if not self._missing:
             return
         for run, (since_ms, group) in list(self._missing.items()):
@@ -322,13 +323,13 @@ class Runs:
 
 
 def _is_passed(run: RunId, routine: Record | None) -> bool:
-    """A later run of its routine has ended, and that begins only after it did."""
+    """True if a later run of its routine has ended; that run begins only after this one has ended."""
     return isinstance(routine, RoutineRecord) and routine.ended is not None and routine.ended.run > run
 
 
 def _is_dropped(left: LiveRun, records: dict[str, Record]) -> bool:
-    """Waiting firings leave past a live run only when their routine was removed or paused; a pause may end
-    that run in the same entry."""
+    """True if the firing was dropped. Waiting firings overtake a live run only when their routine was removed
+    or paused; a pause may end that run in the same entry."""
     if left.stage is not None:
         return False
     paused = any(standing_key(Kind.PAUSED, of) in records for of in (ALL, left.run.routine))
@@ -340,7 +341,7 @@ def _routine(record: Record | None) -> RoutineRecord | None:
 
 
 def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
-    """How many firings the change of a routine's record explains."""
+    """Returns how many firings the change of a routine's record explains."""
     if before is None or before.birth != after.birth:
         before = RoutineRecord(after.routine, after.birth)
     was = before.marks
@@ -352,8 +353,8 @@ def _causes(before: RoutineRecord | None, after: RoutineRecord) -> int:
 
 
 def _may_be_edge(after: RoutineRecord) -> bool:
-    """The clause became true, or was so for as long as it has to. Two readings of one message may hide that:
-    the clause is again what it was. While `for:` counts nothing fires."""
+    """True if the clause may have become true, or have been true for long enough. Two readings in one message
+    may hide an edge: the clause is then as before. Nothing fires while `for:` counts."""
     return after.truth is not None and after.true_since_ms is None
 
 

@@ -1,4 +1,4 @@
-"""What a checker says: a promise that was broken, or a loss that the protocol admits and reports."""
+"""Findings of the checkers: a broken promise, or a loss that the protocol admits and reports."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -11,7 +11,7 @@ from comesh.core.stamps import RunId
 
 
 class Promise(StrEnum):
-    """What must always hold (protocol, section 9), and what it rests on."""
+    """A guarantee of the protocol (section 9), and what it rests on."""
 
     SAFETY = "1 safety"
     ONE_HISTORY = "2 one history"
@@ -29,7 +29,7 @@ class Violation(msgspec.Struct, frozen=True):
     at_ms: float
     what: str
     history: tuple[str, ...]
-    """Only what concerns it, in order of time, one line each."""
+    """Lines that concern the violation, in order of time."""
 
     def __str__(self) -> str:
         told = "".join(f"\n  {line}" for line in self.history)
@@ -37,18 +37,18 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """A reported lossy election went on from an older state: no violation, but never silent."""
+    """A reported lossy election continued from an older state: no violation, but always reported."""
 
     at_ms: float
     group: GroupId
     entries: int
-    """Committed ones that are gone."""
+    """Number of committed entries that are lost."""
     runs: tuple[RunId, ...]
-    """Firings that were committed and are not known any more."""
+    """Committed firings that are lost."""
 
 
 class BrokenPromiseError(Exception):
-    """A promise was broken, and the checks were told to stop there."""
+    """A promise was broken, and the checks stop at the first violation."""
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(str(violation))
@@ -56,7 +56,7 @@ class BrokenPromiseError(Exception):
 
 
 class Verdicts(Protocol):
-    """Where checkers say what they found. The subjects choose the lines of the history."""
+    """Collects the findings of checkers. The subjects choose the lines of the history."""
 
     def broken(
         self,
