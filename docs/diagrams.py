@@ -82,7 +82,7 @@ def ballot_table() -> str:
 
 
 def stage_diagram() -> str:
-    return _diagram(stages.DOES, list(stages.WAYS.items()))
+    return _diagram(stages.DOES, list(stages.TRANSITIONS.items()))
 
 
 def stage_table() -> str:

@@ -10,9 +10,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "comesh"
 
 STILL_TO_DO = (
-    "core/devices",
     "core/group",
-    "core/routines",
     "experiments",
     "runtime",
     "queries",

@@ -1,21 +1,22 @@
-"""Commands on their way to devices, and what came of them (protocol, section 7).
+"""Sends commands to devices and tracks their outcomes (protocol, section 7).
 
 Rules:
-- only the holder's attempt, by a leader whose fence is not below the highest seen, commands a device; each
-  step once. The intent is committed before it leaves, and leaves only under a lease;
-- the device's word is done or failed. No word within the timeout: unknown, and it may still land until its
-  flight is over too; until then nobody else is granted the device. Durations count from when it left;
-- a new leader cannot know whether or when an open call left: it counts timeout and flight in full from when
-  it began to serve, and nobody else is granted the device before. The run need not wait for that where doing
-  it twice is doing it once: the device is read back at once, and told again if it does not show it. Others
-  are read back when nothing can land any more; what is not shown then is unknown;
+- only the holder's attempt, by a leader whose fence is not below the highest seen, commands a device, and
+  each step once. The intent is committed before the command is sent, and it is sent only under a lease;
+- a device answers done or failed. Without an answer within the timeout the outcome is unknown, and the
+  command may still land until its flight time is over; until then the device is granted to nobody else.
+  Durations count from when it was sent;
+- a new leader cannot know whether or when an open call was sent. It waits timeout and flight time in full
+  from when it began to serve, and grants the device to nobody else before. For idempotent commands the run
+  need not wait: the device is read back at once, and commanded again if it does not show the effect. Others
+  are read back when nothing can land any more; without the effect the outcome is unknown;
 - each command has a stamp of its own, higher than all before. A device that fences refuses lower ones, so
-  that its word on the latest is the last one on all;
-- a device in maintenance is commanded by hand only; all else fails, untried. So nothing leaves again, either:
-  what a leader before may have sent is unknown;
-- a run that commands a later step knows what came of the earlier ones: they are not repeated;
-- nothing is refused without a lease: who leads by now may have granted it;
-- a call that never left ends with its run; one that left stays in the record until nothing of it can land.
+  its answer to the latest settles all earlier ones;
+- a device in maintenance is commanded by hand only; any other command fails, untried, and none is repeated:
+  the outcome of what an earlier leader may have sent is unknown;
+- a run that commands a later step knows the outcomes of the earlier ones: they are not repeated;
+- nothing is refused without a lease: the current leader may have granted it;
+- a call that was never sent ends with its run; one that was sent stays in the record until it cannot land.
 """
 
 from msgspec.structs import replace
@@ -42,21 +43,21 @@ from comesh.core.work_messages import (
 )
 
 NO_ANSWER = "no answer"
-"""The driver's word for a device that did not answer in time."""
+"""The driver's error for a device that did not answer in time."""
 TOO_LATE = "too late"
-"""The runtime's word for a command that it did not send, because the lease had ended."""
+"""The runtime's error for a command that it did not send, because the lease had ended."""
 LEASE_TRIES = 10
-"""Per lease: how often a leader without one looks whether it has one again."""
+"""Number of times per lease that a leader without one checks whether it has one again."""
 READ_BACK_MS = 5000.0
-"""How long the answer to a read back is waited for."""
+"""Timeout of the read that checks the outcome of a command."""
 NEVER_MS = float("inf")
 
 Key = tuple[DeviceId, Origin]
-"""A call of a device, as its record has it: without a grant."""
+"""A call of a device, by which its record names it, without a grant."""
 
 
 class _Flight:
-    """What this leader knows of a committed call that may still land."""
+    """The state of a committed call that may still land, as this leader knows it."""
 
     __slots__ = (
         "clear_ms",
@@ -70,17 +71,17 @@ class _Flight:
 
     def __init__(self) -> None:
         self.left_ms: float | None = None
-        """When it was sent; None: it was not, by this leader."""
+        """Time at which it was sent; None: this leader did not send it."""
         self.first_left_ms = NEVER_MS
-        """When it was first sent: one that always comes too late ends with its timeout."""
+        """Time at which it was first sent: a call that always arrives too late ends with its timeout."""
         self.clear_ms = NEVER_MS
-        """From then on nothing of it can happen any more."""
+        """Time from which nothing of it can happen any more."""
         self.inherited = False
-        """Whether it left is not known: a leader before this one committed it."""
+        """True if an earlier leader committed it, so that it may or may not have been sent."""
         self.older_until_ms = -NEVER_MS
-        """Until then what that leader sent may land."""
+        """Time until which a call that the earlier leader sent may land."""
         self.read_until_ms: float | None = None
-        """The device is being read back."""
+        """Deadline of the read that checks its outcome."""
         self.numbers: list[int] = []
 
 
@@ -107,11 +108,11 @@ class Calls:
     def on_command(self, command: Command, message: GroupMessage, sender: NodeId, step: Step) -> None:
         record = self._cluster.find(command.device)
         if record is not None and not self._cluster.is_settled(record):
-            return  # who holds it is being found out: the command comes again
+            return  # the holder is not known yet: the command will be repeated
         why_not = _why_refused(record, command)
         if record is None or record.hold is None or why_not:
             if not self._serving.has_lease(step.now_ms):
-                return  # perhaps another leads by now, and granted it
+                return  # another leader may lead by now, and may have granted it
             state = StepState(command.origin.step, Outcome.REFUSED, why_not)
             self._answer(command, state, message, sender)
             return
@@ -119,7 +120,7 @@ class Calls:
         known = _find(record, command.origin)
         calls = record.calls
         if known is None and self._serving.holds_back:
-            return  # the next config takes it: it comes again
+            return  # the next config takes it: the command will be repeated
         if known is None:
             call = self._call(command)
             calls = (*(_passed(call, command) for call in calls), call)
@@ -134,7 +135,7 @@ class Calls:
             self._answer(command, _state(known), message, sender)
 
     def _call(self, command: Command) -> Call:
-        """Its intent; or, of a device in maintenance, that it was not tried."""
+        """Returns the call to commit; for a device in maintenance, a call that was not tried."""
         flight_ms = self._cluster.flight_ms(command.device)
         order = self._withheld(command.origin.run, command.device)
         if order is None:
@@ -148,7 +149,8 @@ class Calls:
         self._serving.answer(message, sender, body)
 
     def on_fence(self, asked: FenceAsked, message: GroupMessage, sender: NodeId) -> None:
-        """Not answered while it is being found out who holds what; nor to a leader that another followed."""
+        """Answer a new leader of a routine; not while the holder is unknown, nor a leader that another
+        followed."""
         records = [self._cluster.find(device) for device in asked.devices]
         if any(record is not None and not self._cluster.is_settled(record) for record in records):
             return
@@ -175,7 +177,7 @@ class Calls:
     # -- calls under way ---------------------------------------------------------------------------------
 
     def _may_leave(self, key: Key, step: Step) -> None:
-        """The intent is committed."""
+        """Send a call whose intent has been committed."""
         if key not in self._flights and _find_open(self._cluster.find(key[0]), key) is not None:
             self._flights[key] = _Flight()
             self.look(key[0], step)
@@ -186,7 +188,7 @@ class Calls:
         return flight is None or (flight.left_ms is None and flight.older_until_ms == -NEVER_MS)
 
     def look(self, device: DeviceId, step: Step) -> None:
-        """Do what is due for the open calls of a device; always safe to call again."""
+        """Do what is due for the open calls of a device; always safe to repeat."""
         record = self._cluster.find(device)
         for key in [key for key in self._flights if key[0] == device and _find_open(record, key) is None]:
             self._forget_numbers(self._flights.pop(key))
@@ -202,7 +204,7 @@ class Calls:
             self._cluster.set_timer("call", device, next_ms - step.now_ms, step)
 
     def _look_at(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
-        """Returns when to look again."""
+        """Do what is due for one call; returns when to check again."""
         now_ms = step.now_ms
         if call.outcome is not None or (flight.left_ms is not None and not self._is_held(key)):
             if now_ms >= flight.clear_ms:
@@ -224,7 +226,7 @@ class Calls:
             return flight.clear_ms
         record = self._cluster.find(key[0])
         if record is not None and not self._cluster.is_settled(record):
-            return NEVER_MS  # settling looks again
+            return NEVER_MS  # settling checks again
         if not self._is_held(key):
             self._land(key, step)
             return NEVER_MS
@@ -238,7 +240,8 @@ class Calls:
         return flight.read_until_ms
 
     def _not_shown(self, key: Key, call: Call, flight: _Flight, step: Step) -> float:
-        """The device does not show it, and it can be told again or nothing of it can land any more."""
+        """Repeat a command whose effect the device does not show if it is idempotent; end it as unknown
+        otherwise."""
         if call.action.idempotent:
             flight.inherited = False
             flight.read_until_ms = None
@@ -289,7 +292,8 @@ class Calls:
         return NEVER_MS if landed else flight.older_until_ms
 
     def _older_until_ms(self, key: Key) -> float:
-        """Until when another step of a former leader may land on this device, and undo what comes now."""
+        """Returns until when another step of an earlier leader may land on this device, and undo a command
+        sent now."""
         if self._cluster.fences(key[0]):
             return -NEVER_MS
         flights = [one for other, one in self._flights.items() if other[0] == key[0] and other != key]
@@ -307,7 +311,7 @@ class Calls:
         return number in self._numbers
 
     def on_answer(self, event: DeviceAnswered, readings: dict[str, Value], step: Step) -> None:
-        """readings: as the device's declaration fits them."""
+        """Take the answer of a device. readings: those that its declaration accepts."""
         key = self._numbers.pop(event.call)
         flight, call = self._flights.get(key), _find_open(self._cluster.find(key[0]), key)
         if flight is None or call is None:
@@ -328,8 +332,8 @@ class Calls:
         self.look(key[0], step)
 
     def _on_word(self, key: Key, flight: _Flight, error: str | None, older: bool, step: Step) -> None:
-        """Done, or not. An error may be a node's, of which the device never heard: it does not fence off what
-        a former leader sent, which may have been done or still be."""
+        """Take a device's result. An error may be a node's, of which the device never heard: it does not
+        fence off what an earlier leader sent, which may have been done or may still be."""
         flight.clear_ms = flight.older_until_ms
         if error is None:
             landed = not older or self._cluster.fences(key[0])
@@ -339,7 +343,7 @@ class Calls:
             self._end(key, outcome, error, landed=not older, step=step)
 
     def _end(self, key: Key, outcome: Outcome, detail: str, *, landed: bool, step: Step) -> None:
-        """Its outcome is known. One that was unknown before stays so: it was told."""
+        """End a call with its outcome. One that was unknown before stays so, because the run was told so."""
         record = self._cluster.find(key[0])
         call = _find_open(record, key)
         if record is None or call is None:
@@ -360,7 +364,8 @@ class Calls:
             self._serving.send(home, CommandState(origin.run, origin.attempt, key[0], fence, _state(call)))
 
     def _land(self, key: Key, step: Step) -> None:
-        """Nothing of it can happen any more: the holder keeps its outcome, of others nothing is kept."""
+        """Close a call of which nothing can happen any more: the holder keeps its outcome, other calls are
+        dropped."""
         flight = self._flights.pop(key, None)
         if flight is not None:
             self._forget_numbers(flight)
@@ -380,8 +385,8 @@ class Calls:
     # -- small questions ---------------------------------------------------------------------------------
 
     def _landing_ms(self, call: Call) -> float:
-        """How long after it left something of it may happen, by a clock that may be fast, where the one that
-        its timeout was counted by may have been slow."""
+        """Returns how long after it was sent a call may have effects, by a clock that may be fast, where the
+        clock that counted its timeout may have been slow."""
         return (call.action.timeout_ms + call.flight_ms) * (1.0 + 2 * self._serving.settings.drift)
 
     def _is_held(self, key: Key) -> bool:
@@ -394,7 +399,7 @@ def _find_open(record: DeviceRecord | None, key: Key) -> Call | None:
 
 
 def _passed(call: Call, command: Command) -> Call:
-    """An earlier step of the same attempt, as one that nobody waits for any more."""
+    """Returns an earlier step of the same attempt as a call that nothing waits for."""
     was, now = call.origin, command.origin
     same = (was.run, was.attempt) == (now.run, now.attempt)
     if not same or was.step >= now.step or call.outcome is not None:
@@ -423,7 +428,7 @@ def _with(record: DeviceRecord, old: Call, new: Call | None) -> DeviceRecord:
 
 
 def _hold_of(record: DeviceRecord | None, wanted: Origin | FenceAsked) -> Hold | None:
-    """The lock, if this attempt of this run has it."""
+    """Returns the lock, if this attempt of this run has it."""
     hold = None if record is None else record.hold
     return hold if hold is not None and hold.run == wanted.run and hold.attempt == wanted.attempt else None
 

@@ -1,10 +1,10 @@
-"""What the concerns of this part share: the records of the group's devices, and how to repeat.
+"""Shared state of this part: the records of the group's devices, and how to repeat.
 
 Rules:
 - a device without a record reads as one that was never settled in a later era, for its record may be lost;
-- the record of a device that the deployment no longer has is dropped when nothing of it is open. Of one that
-  told events, their number and tokens stay: if it is added again, it goes on counting, and what it told
-  before is known. For all else it is not there.
+- the record of a device that the deployment no longer has is dropped when nothing of it is open. For an event
+  device, its number and tokens stay: if it is added again, it counts on, and earlier events are known. For
+  everything else it does not exist.
 """
 
 from comesh.core.devices.lock_queue import is_quiet
@@ -23,9 +23,10 @@ class Cluster:
         self.serving = serving
         self.devices = serving.program.devices_of(serving.group)
         self._keys = {device: device_key(device) for device in self.devices}
-        """Record keys of the devices that it has at this deployment version."""
+        """Record keys of the devices at this deployment version."""
         self._sure = serving.program.version == serving.config.version
-        """A leader that lacks the document of its config does not know what was removed."""
+        """False if the leader lacks the document of its config, and so does not know which devices were
+        removed."""
         self.occupied: dict[DeviceId, None] = {}
         """Devices with a hold, a waiter or a call that may still land."""
         for record in self.records():
@@ -33,19 +34,20 @@ class Cluster:
 
     @property
     def is_in_flight(self) -> bool:
-        """A command is under way, or may still land."""
+        """True if a command is under way, or may still land."""
         found = (self.find(device) for device in self.occupied)
         return any(record is not None and not is_quiet(record) for record in found)
 
     def knows(self, device: DeviceId) -> bool:
-        """It is a device of this group at this deployment version."""
+        """True if the group has this device at this deployment version."""
         return device in self._keys
 
     def records(self) -> list[DeviceRecord]:
         return sorted(self.serving.all(DeviceRecord), key=lambda record: record.device)
 
     def find(self, device: DeviceId) -> DeviceRecord | None:
-        """Its record, an empty one where there is none yet; None: the group does not look after it."""
+        """Returns the device's record, an empty one if there is none yet; None: the device is not of this
+        group."""
         key = self._keys.get(device)
         if key is not None:
             return self.serving.get(key, DeviceRecord) or DeviceRecord(device)
@@ -59,7 +61,7 @@ class Cluster:
             self.serving.put(record)
 
     def forget_removed(self) -> None:
-        """Forget the removed devices that nothing is open of."""
+        """Forget removed devices of which nothing is open."""
         for record in self.records():
             if self._is_removed(record.device):
                 self._forget(record)
@@ -68,7 +70,7 @@ class Cluster:
         return record.settled >= self.serving.era
 
     def home(self, of: Hold | Waiter) -> GroupId | None:
-        """The group to ask about a run; None: nobody knows any more."""
+        """Returns the group to ask about a run; None: nobody knows any more."""
         return of.home or self.home_of(of.run.routine)
 
     def home_of(self, routine: RoutineId) -> GroupId | None:
@@ -90,18 +92,18 @@ class Cluster:
         self.serving.cancel_timer(PART, what, of, step)
 
     def resend_ms(self, times: int) -> float:
-        """How long to wait before repeating: the usual time, doubled each time up to a most, plus up to a
+        """Returns the time until the next repetition: it doubles each time up to a maximum, plus up to a
         fifth so that many do not repeat at once."""
         settings = self.serving.settings
         usual_ms = settings.request_resend_ms * 2.0 ** min(times, 30)
         return min(usual_ms, settings.max_request_resend_ms) * self.serving.draws.between(1.0, 1.2)
 
     def _is_removed(self, device: DeviceId) -> bool:
-        """The deployment has it no more, and nothing of it is open."""
+        """True if the deployment has removed the device and nothing of it is open."""
         return self._sure and device not in self._keys and device not in self.occupied
 
     def _forget(self, record: DeviceRecord) -> None:
-        """All but which events it told: it repeats what it heard no acknowledgement of, also much later."""
+        """Forget all but its events: the device repeats those that were not acknowledged, also much later."""
         left = DeviceRecord(record.device, sequence=record.sequence, token=record.token, tokens=record.tokens)
         if not record.sequence:
             self.serving.drop(record.key)

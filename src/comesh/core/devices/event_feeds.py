@@ -1,14 +1,14 @@
-"""Event devices: every press is taken once and reaches every routine that listens (protocol, section 6).
+"""Takes every event of a device once and delivers it to every listening routine (protocol, section 6).
 
 Rules:
-- an event is committed before the device is told that it need not repeat it; what comes again under a known
-  token is acknowledged again and not taken, also if the device was removed and added again meanwhile;
-- each listening routine gets, in order, what it has not confirmed, again and again until it has. What it
-  confirmed is known to this leader only: a new one sends all that the record holds, and routines know by
-  their marks what they have;
-- what a device in maintenance tells is acknowledged and reaches no routine. That it came is committed: it is
-  no new event if it is repeated when the maintenance is over, and only who still leads acknowledges it;
-- what every listener confirmed leaves the record with the next change of it, or after a while by itself.
+- an event is committed before it is acknowledged to the device. An event with a known token is acknowledged
+  again and not taken, also if the device was removed and added again meanwhile;
+- each listening routine gets, in order, what it has not confirmed, repeated until it has. Confirmations are
+  known to this leader only: a new one sends all that the record holds, and routines recognise by their marks
+  what they have;
+- an event of a device in maintenance is acknowledged and reaches no routine. It is committed, so that it is
+  no new event if it is repeated after the maintenance, and a deposed leader cannot acknowledge it;
+- events that every listener confirmed leave the record with its next change, or after a while.
 """
 
 from msgspec.structs import replace
@@ -24,13 +24,13 @@ from comesh.core.values import Value
 from comesh.core.work_messages import DeviceEvents, EventsSeen, SequencedEvent
 
 SUBSCRIBE_EVERY_MS = 5000.0
-"""A subscription may be lost on its way, and a device forgets its own when it restarts."""
+"""Interval of subscriptions: one may be lost on its way, and a device forgets its own when it restarts."""
 TRIM_AFTER_MS = 3000.0
-"""How long seen events may stay in a record before an entry of their own removes them."""
+"""Maximum time that seen events stay in a record before an entry of their own removes them."""
 MAX_EVENTS = 64
-"""Kept of one device; then the oldest is dropped, and told."""
+"""Maximum events kept per device; then the oldest is dropped, and reported."""
 MAX_TOKENS = 16
-"""Kept of one device: it must not have more events unacknowledged than this."""
+"""Maximum tokens kept per device: it must not have more unacknowledged events than this."""
 
 
 class EventFeeds:
@@ -78,7 +78,7 @@ class EventFeeds:
         return bool(record.sequence) and (token == record.token or token in record.tokens)
 
     def send(self, device: DeviceId, step: Step) -> None:
-        """Send every listener what it has not confirmed, and look again later."""
+        """Send every listener what it has not confirmed, and check again later."""
         record = self._cluster.find(device)
         if record is None or not record.events:
             return
@@ -107,7 +107,7 @@ class EventFeeds:
         key = (seen.device, seen.routine)
         self._seen[key] = max(seen.sequence, self._seen.get(key, 0))
         if group == self._serving.group:
-            self.trim(seen.device)  # it joins the entry that the routine confirms with
+            self.trim(seen.device)  # it joins the entry in which the routine confirms
         else:
             self._trim_later(seen.device, step)
 
@@ -118,7 +118,7 @@ class EventFeeds:
                 self.send(device, step)
 
     def trim(self, device: DeviceId) -> None:
-        """Remove what every listener confirmed."""
+        """Remove the events that every listener confirmed."""
         self._trimming.pop(device, None)
         record = self._cluster.find(device)
         if record is not None:
@@ -157,6 +157,6 @@ class EventFeeds:
 
 
 def _with_token(record: DeviceRecord, token: str) -> DeviceRecord:
-    """Another event came."""
+    """Returns the record with a new event's number and token."""
     tokens = (*record.tokens, record.token)[-MAX_TOKENS:] if record.sequence else ()
     return replace(record, sequence=record.sequence + 1, token=token, tokens=tokens)

@@ -1,6 +1,6 @@
 """The lock of one device: pure changes of its record (protocol, section 7).
 
-Who goes first:
+The order of the queue:
 - without `priority` runs the queue is first come, first served. Sequential runs ask in one global order, so
   they never wait for each other in a circle;
 - *by age*: as soon as the deployment has a `priority` routine, every queue goes by (firing time, run), and
@@ -12,7 +12,7 @@ Who goes first:
   then first come, first served can close a circle inside the group.
 
 One run of a routine is live at a time, so a queue has at most one waiter per routine: of two, the older is
-a ghost.
+left over from a run that has ended.
 """
 
 from collections.abc import Container
@@ -25,19 +25,19 @@ from comesh.core.records import Call, DeviceRecord, Hold, ReleaseMark, Waiter
 from comesh.core.stamps import Fence, RunId, Stamp
 from comesh.core.strategies import Strategy
 
-MAX_STRANGER_MARKS = 64
-"""Release marks kept per device of routines that the deployment no longer has."""
+MAX_REMOVED_MARKS = 64
+"""Maximum release marks kept per device for routines that the deployment no longer has."""
 
 Age = tuple[float, RunId]
 
 
 def age(of: Hold | Waiter) -> Age:
-    """Lower is older."""
+    """Returns the sort key of a run: lower is older."""
     return (of.fired_ms, of.run)
 
 
 def marks(record: DeviceRecord, run: RunId, attempt: int) -> bool:
-    """This attempt was released already."""
+    """True if this attempt was released already."""
     mark = record.released.get(run.routine)
     return mark is not None and mark >= ReleaseMark(run, attempt)
 
@@ -50,7 +50,7 @@ def waiter_of(record: DeviceRecord, routine: RoutineId) -> Waiter | None:
 
 
 def enqueued(record: DeviceRecord, new: Waiter, *, by_age: bool) -> DeviceRecord:
-    """In the place of an older request of its routine, or at its place in the queue."""
+    """Returns the queue with this request, in place of an older one of its routine or at its own place."""
     old = waiter_of(record, new.run.routine)
     if old is None:
         queue = (*record.queue, new)
@@ -62,12 +62,12 @@ def enqueued(record: DeviceRecord, new: Waiter, *, by_age: bool) -> DeviceRecord
 
 
 def is_quiet(record: DeviceRecord) -> bool:
-    """No command of a former holder may still land."""
+    """True if no command of a former holder may still land."""
     return all(call.landed for call in record.calls)
 
 
 def granted_next(record: DeviceRecord, stamp: Stamp) -> DeviceRecord:
-    """The first in the queue holds the lock."""
+    """Returns the record with the lock granted to the first in the queue."""
     first = record.queue[0]
     hold = Hold(
         first.run, first.attempt, first.strategy, first.fired_ms, stamp, fence=first.fence, home=first.home
@@ -76,7 +76,7 @@ def granted_next(record: DeviceRecord, stamp: Stamp) -> DeviceRecord:
 
 
 def renewed(record: DeviceRecord, hold: Hold, waiter: Waiter, stamp: Stamp) -> DeviceRecord:
-    """The holder's newer attempt takes its hold over."""
+    """Returns the record with the hold taken over by the holder's newer attempt."""
     fence = highest(hold.fence, waiter.fence)
     hold = replace(hold, attempt=waiter.attempt, stamp=stamp, fence=fence, home=waiter.home or hold.home)
     queue = tuple(other for other in record.queue if other.run != waiter.run)
@@ -92,7 +92,8 @@ def highest(one: Fence | None, other: Fence | None) -> Fence | None:
 def released(
     record: DeviceRecord, run: RunId, attempt: int, left: tuple[Call, ...], known: Container[RoutineId]
 ) -> DeviceRecord:
-    """Without what this run has or waits for, of attempts up to this one. left: its calls that may land."""
+    """Returns the record without this run's hold and request, for attempts up to this one. left: its calls
+    that may land."""
     hold = record.hold
     if hold is not None and _is_of(hold, run, attempt):
         hold = None
@@ -103,21 +104,21 @@ def released(
 
 
 def _is_of(one: Hold | Waiter | Origin, run: RunId, attempt: int) -> bool:
-    """Whether it is of this run, and not of a later attempt of it."""
+    """True for this run, unless it is a later attempt of it."""
     return one.run == run and one.attempt <= attempt
 
 
 def _marked(record: DeviceRecord, run: RunId, attempt: int, known: Container[RoutineId]) -> DeviceRecord:
     kept = {routine: mark for routine, mark in record.released.items() if routine != run.routine}
-    strangers = [routine for routine in kept if routine not in known]
-    for routine in strangers[: max(0, len(strangers) - MAX_STRANGER_MARKS)]:
+    removed = [routine for routine in kept if routine not in known]
+    for routine in removed[: max(0, len(removed) - MAX_REMOVED_MARKS)]:
         del kept[routine]
     kept[run.routine] = ReleaseMark(run, attempt)
     return replace(record, released=kept)
 
 
 def to_wound(record: DeviceRecord, *, by_age: bool) -> bool:
-    """The holder is asked to give back: an older run waits for it."""
+    """True if the holder must give back, because an older run waits for it."""
     hold = record.hold
     if hold is None:
         return False

@@ -4,12 +4,12 @@ Rules:
 - every change is staged on the record and answered after commit; the rules of the queue are in
   `lock_queue.py`;
 - a device is granted when nobody holds it, no call of a former holder may still land, and it is settled in
-  the era of its group. A removed device serves who has it or waits for it, and nobody new;
-- a request that is granted at once is passed on to the next group of its order; one that waited is not, and
-  the run asks the next group by itself. Nothing of that is remembered: who lacks an answer asks again;
-- a later grant is told once. Who missed it asks again, as it does for everything not granted;
-- a hold or waiter older than `probe_after_ms` makes the leader ask its run's group; only an answer frees it.
-  A waiter asks again by itself, and is asked about only when it stops to.
+  the era of its group. A removed device serves its holder and its waiters, and no new requests;
+- a request that is granted at once is passed on to the next group of its order. After one that waited, the
+  run asks the next group by itself. None of that is remembered: a run without an answer asks again;
+- a later grant is sent once. A run that missed it asks again, as it does for everything not granted;
+- for a hold or waiter older than `probe_after_ms` the leader asks the run's group, and only its answer frees
+  the device. A waiter repeats its request, so it is asked about only when it stops doing so.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from comesh.core.work_messages import (
 NeverLeft = Callable[[DeviceId, Call], bool]
 
 
-class _Vigil:
+class _Probe:
     """A run that holds or waits for a device, and when its group is asked about it."""
 
     __slots__ = ("ask_ms",)
@@ -73,10 +73,10 @@ class Locks:
         self._cluster = cluster
         self._serving = cluster.serving
         self._never_left = never_left
-        self._vigils: dict[DeviceId, dict[RunId, _Vigil]] = {}
+        self._probes: dict[DeviceId, dict[RunId, _Probe]] = {}
         self._wounded: dict[DeviceId, _Wounded] = {}
         self._grants: dict[tuple[RunId, int], tuple[GroupId | None, list[LockAnswer]]] = {}
-        """Answers of this step, to be told together."""
+        """Grants of this step, sent together."""
         strategies = {routine.strategy for routine in self._serving.program.routines.values()}
         aged = any(strategy_of(strategy).uses(AtDevices.BY_AGE) for strategy in strategies)
         self._by_age = aged or self._serving.era > FIRST_ERA
@@ -95,7 +95,7 @@ class Locks:
         answers = tuple([self._request(request, device, group, step) for device in request.devices])
         passes_on = home is not None and all(answer.granted is not None for answer in answers)
         if not self._serving.has_lease(step.now_ms):
-            # Perhaps another leads by now, and knows the device: such a refusal would fail the run.
+            # Another leader may lead by now and know the device: such a refusal would fail the run.
             answers = tuple(answer for answer in answers if answer.refused != "unknown")
         self._grants.pop((request.run, request.attempt), None)
         passed_on = None
@@ -128,7 +128,9 @@ class Locks:
         if refused:
             return self._refusal(device, refused)
         if hold is not None and hold.run.routine == request.run.routine and hold.run != request.run:
-            self._ask(device, hold)  # a routine has one live run: the holder is over, or will be found so
+            self._ask(
+                device, hold
+            )  # a routine has one live run: the holder has ended, or will be found to have
         waiter = Waiter(request.run, request.attempt, request.strategy, request.fired_ms, request.fence, home)
         if waiter_of(record, request.run.routine) != waiter:
             self._cluster.put(enqueued(record, waiter, by_age=self._by_age))
@@ -141,7 +143,7 @@ class Locks:
         return LockAnswer(device, None, self._serving.era)
 
     def _why_not_wait(self, record: DeviceRecord, request: LockRequest, settled: bool) -> str:
-        """Why this request neither renews a hold nor takes a place in the queue; empty: it may."""
+        """Returns why this request neither renews a hold nor takes a place in the queue; empty: it may."""
         hold = record.hold
         optimistic = request.strategy is Strategy.OPTIMISTIC
         if hold is not None and hold.run == request.run and (settled or not optimistic):
@@ -179,14 +181,14 @@ class Locks:
     # -- what follows from the record --------------------------------------------------------------------
 
     def advance(self, device: DeviceId, step: Step) -> None:
-        """Grant what can be granted, ask for what must be asked; always safe to call again."""
+        """Grant what can be granted, ask for what must be asked; always safe to repeat."""
         record = self._cluster.find(device)
         if record is None:
             self._drop_breaking(device)
             return
         if self._cluster.is_settled(record):
             record = self._grant(record)
-        self._keep_vigil(record, step)
+        self._update_probes(record, step)
         self._wound(record, step)
 
     def _grant(self, record: DeviceRecord) -> DeviceRecord:
@@ -208,7 +210,7 @@ class Locks:
         return record
 
     def tell_grants(self) -> None:
-        """Tell the grants of this step to who waited for them."""
+        """Send the grants of this step to the runs that waited for them."""
         for (run, attempt), (home, answers) in self._grants.items():
             if home is not None:
                 self._serving.send(home, LockState(run, attempt, tuple(answers)))
@@ -232,12 +234,12 @@ class Locks:
                 self._send_wound(device, record.hold, wounded, step)
 
     def break_hold(self, device: DeviceId, step: Step) -> None:
-        """A person wants the holder stopped: it is told at once, whatever it was told before."""
+        """Carry out an order to break the lock: ask the holder to give back, even if it was asked before."""
         self._wounded.pop(device, None)
         self.advance(device, step)
 
     def _breaking(self, record: DeviceRecord) -> Standing | None:
-        """The order to break the lock of this holder; that of a former one is carried out."""
+        """Returns the order to break the lock of this holder; one for a former holder is carried out."""
         order = standing(self._serving, Kind.BREAKING, record.device)
         if order is not None and (record.hold is None or record.hold.run != order.run):
             self._serving.drop(order.key)
@@ -245,7 +247,7 @@ class Locks:
         return order
 
     def _drop_breaking(self, device: DeviceId) -> None:
-        """The deployment has the device no more, and nobody holds it any more."""
+        """Drop the order to break a lock: the deployment removed the device, and nobody holds it any more."""
         order = standing(self._serving, Kind.BREAKING, device)
         if order is not None:
             self._serving.drop(order.key)
@@ -277,38 +279,39 @@ class Locks:
 
     # -- runs that are not heard of ----------------------------------------------------------------------
 
-    def _keep_vigil(self, record: DeviceRecord, step: Step) -> None:
+    def _update_probes(self, record: DeviceRecord, step: Step) -> None:
         device = record.device
-        old = self._vigils.pop(device, {})
+        old = self._probes.pop(device, {})
         after_ms = self._serving.settings.probe_after_ms
-        vigils = {
-            one.run: old.get(one.run) or _Vigil(step.now_ms, after_ms) for one in _holds_and_waiters(record)
+        probes = {
+            one.run: old.get(one.run) or _Probe(step.now_ms, after_ms) for one in _holds_and_waiters(record)
         }
-        if vigils:
-            self._vigils[device] = vigils
+        if probes:
+            self._probes[device] = probes
             if not old:
                 self._cluster.set_timer("stale", device, after_ms, step)
         elif old:
             self._cluster.cancel_timer("stale", device, step)
 
     def _put_off(self, device: DeviceId, run: RunId, step: Step) -> None:
-        """The run's group has just spoken of it, and does so again if it still waits."""
-        vigil = self._vigils.get(device, {}).get(run)
-        if vigil is not None:
+        """Delay the question about a run: its group has just sent a message about it, and repeats that if it
+        still waits."""
+        probe = self._probes.get(device, {}).get(run)
+        if probe is not None:
             settings = self._serving.settings
-            vigil.ask_ms = step.now_ms + settings.probe_after_ms + settings.max_request_resend_ms
+            probe.ask_ms = step.now_ms + settings.probe_after_ms + settings.max_request_resend_ms
 
     def on_stale_timer(self, device: DeviceId, step: Step) -> None:
         record = self._cluster.find(device)
-        vigils = self._vigils.get(device)
-        if record is None or not vigils:
+        probes = self._probes.get(device)
+        if record is None or not probes:
             return
         for one in _holds_and_waiters(record):
-            vigil = vigils.get(one.run)
-            if vigil is not None and vigil.ask_ms <= step.now_ms:
-                vigil.ask_ms = step.now_ms + self._serving.settings.probe_after_ms
+            probe = probes.get(one.run)
+            if probe is not None and probe.ask_ms <= step.now_ms:
+                probe.ask_ms = step.now_ms + self._serving.settings.probe_after_ms
                 self._ask(device, one)
-        next_ms = min(vigil.ask_ms for vigil in vigils.values())
+        next_ms = min(probe.ask_ms for probe in probes.values())
         self._cluster.set_timer("stale", device, next_ms - step.now_ms, step)
         self._wound(record, step)
 
@@ -318,7 +321,8 @@ class Locks:
             self._serving.send(home, RunQuery(one.run, one.run.routine, (device,), None))
 
     def on_run_state(self, state: RunState, step: Step) -> None:
-        """A run that has ended, or went on to a newer attempt without a device, does not have it any more."""
+        """Handle the state of a run: one that has ended, or began a newer attempt without a device, no longer
+        has it."""
         if state.run is None:
             return
         held = [lock.device for lock in state.held]
@@ -340,7 +344,7 @@ def _holds_and_waiters(record: DeviceRecord) -> tuple[Hold | Waiter, ...]:
 
 
 def _is_dead(record: DeviceRecord, request: LockRequest) -> bool:
-    """A newer run or attempt of the routine is here already."""
+    """True if a newer run or attempt of the routine has asked already."""
     return any(
         one.run.routine == request.run.routine and (one.run, one.attempt) > (request.run, request.attempt)
         for one in _holds_and_waiters(record)

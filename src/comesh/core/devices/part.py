@@ -1,4 +1,4 @@
-"""`Devices`: routes what happens to a serving group to the concern of its devices that it is for."""
+"""`Devices`: routes events of a serving group's devices to the module concerned."""
 
 from typing import assert_never
 
@@ -50,7 +50,7 @@ class Devices:
         return self._cluster.is_in_flight
 
     def sensed(self, device: DeviceId) -> Sensed | None:
-        """What is known of a device right now, for people."""
+        """Returns the current state of a device, for people."""
         return self._sensing.get(device)
 
     def has(self, device: DeviceId) -> bool:
@@ -61,12 +61,12 @@ class Devices:
         return None if record is None or record.hold is None else record.hold.run
 
     def break_lock(self, device: DeviceId, step: Step) -> None:
-        """The order stands: have the holder stopped."""
+        """Carry out a standing order to break a lock."""
         self._locks.break_hold(device, step)
         self._locks.tell_grants()
 
     def restore(self, device: DeviceId, step: Step) -> None:
-        """Its maintenance is over: routines hear how it is now."""
+        """End a device's maintenance: routines hear its current state."""
         self._sensing.tell(device, step)
 
     def begin(self, step: Step) -> None:

@@ -1,9 +1,9 @@
-"""Telling readings: the latest of each watched device, to the groups whose clauses read it, until seen.
+"""Sends the latest readings of each watched device to the groups whose clauses read it, until confirmed.
 
-A reading that changed again before it was seen, or could be told, replaces the one before. The own group is
-told once: that message cannot be lost. A device that was not heard since serving began has nothing to tell:
-whoever asks with `Watch` is left without an answer, which is repeated, and not told that the device is down.
-So is everybody while the device is in maintenance: routines keep what they were told before.
+A reading that changes before it was confirmed or sent is replaced. The own group is sent each once: that
+message cannot be lost. A device that has not answered since serving began has no readings: a `Watch` is left
+unanswered and repeated, rather than answered with "down". While a device is in maintenance nothing is sent:
+routines keep their last readings.
 """
 
 from comesh.core.devices.cluster import Cluster
@@ -16,7 +16,7 @@ from comesh.core.work_messages import GroupMessage, Reading, Seen
 
 
 class _Unseen:
-    """What one group has not confirmed."""
+    """Readings that one group has not confirmed."""
 
     __slots__ = ("sensed", "times")
 
@@ -35,7 +35,7 @@ class Readings:
         answers them, also if there was no reading yet when they asked."""
 
     def change(self, sensed: Sensed, step: Step) -> None:
-        """Its readings or status are others now."""
+        """Record that readings or status have changed."""
         if maintained(self._serving, sensed.device) is not None:
             return
         sensed.version = version = self._serving.stamp()

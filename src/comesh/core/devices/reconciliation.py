@@ -1,13 +1,13 @@
-"""After an outage that may have lost committed state: find out who holds which device (protocol, section 5).
+"""Finds out who holds which device after an outage that may have lost committed state (protocol, section 5).
 
-A device whose record was settled in an older era than the group's is withheld: no grants, no commands, while
-sensing goes on. Every routine that commands it, every one that its record names, and every removed one whose
-last run may not have ended is asked what it holds, with the new era, until it answers. What a routine holds
-is granted again; of several claims the highest grant stamp wins, and the others find out when they are
-refused. A hold that its routine does not confirm is dropped: from its answer on, the routine ignores grants
-of older eras.
+A device whose record was settled in an older era than the group's is withheld: no grants and no commands,
+while sensing goes on. Three kinds of routines are asked what they hold, with the new era, until they answer:
+those that command the device, those that its record names, and removed ones whose last run may not have
+ended. A lock that a routine holds is granted to it again. Of several claims the highest grant stamp wins, and
+the others are refused later. A hold that its routine does not confirm is dropped: from its answer on, the
+routine ignores grants of older eras.
 
-Answers are kept in memory only: a new leader asks again. A claim that was released meanwhile is none.
+Answers are kept in memory only: a new leader asks again. A claim that was released meanwhile is void.
 """
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from comesh.core.step import Step
 from comesh.core.work_messages import RunQuery, RunState
 
 LOST_NUMBERS = 1000
-"""How many changes of a device's status, or events, may have been told and lost: later ones count from
+"""Maximum changes of a device's status, or events, that may have been sent and lost: later ones count from
 above."""
 
 
@@ -34,11 +34,11 @@ class Reconciliation:
         self._calls = calls
         self._sensing = sensing
         self._missing: dict[DeviceId, dict[RoutineId, GroupId | None]] = {}
-        """Routines that have not answered about a device, and the group to ask."""
+        """Routines that have not answered, by device, and the group to ask."""
         self._claims: dict[DeviceId, list[Hold]] = {}
         self._times = 0
         self._clear_ms: dict[DeviceId, float] = {}
-        """Until then a command whose intent was lost may still land."""
+        """Time until which a command whose intent was lost may still land."""
 
     def begin(self, step: Step) -> None:
         for device in self._open_devices():
@@ -51,7 +51,7 @@ class Reconciliation:
         self.ask(step)
 
     def _count_on(self, record: DeviceRecord) -> None:
-        """What was numbered and lost must not be numbered again: others would take it for known."""
+        """Skip numbers that may have been lost: others would take a repeated number for known."""
         version = record.status_version + LOST_NUMBERS
         device = self._serving.program.devices.get(record.device)
         tells_events = record.sequence > 0 or (device is not None and device.event)
@@ -61,7 +61,7 @@ class Reconciliation:
             self._sensing.gossip(record.device, version, record.status)
 
     def ask(self, step: Step) -> None:
-        """Ask everyone who has not answered, and again later."""
+        """Ask every routine that has not answered, and again later."""
         if not self._missing:
             return
         questions: dict[tuple[RoutineId, GroupId], list[DeviceId]] = {}
@@ -111,15 +111,15 @@ class Reconciliation:
         return asked
 
     def _landing_ms(self, device: DeviceId) -> float:
-        """How long from now a command of before the outage may still land. Whoever lost power has waited for
-        cold_wait_ms already, unless an operator did not let it."""
+        """Returns how long a command sent before the outage may still land. A node that lost power has waited
+        for cold_wait_ms already, unless an operator ended the wait."""
         settings = self._serving.settings
         longest_ms = longest_command_ms(self._serving.program, device)
         landing_ms = (longest_ms + self._cluster.flight_ms(device)) * (1.0 + 2 * settings.drift)
         return max(0.0, landing_ms + settings.lease_ms - settings.cold_wait_ms)
 
     def settle(self, device: DeviceId, step: Step) -> None:
-        """Grant it again, if everybody answered and nothing of before can land any more."""
+        """Allow grants again, once every routine has answered and no earlier command can land any more."""
         if self._missing.get(device):
             return
         if step.now_ms < self._clear_ms.get(device, 0.0):

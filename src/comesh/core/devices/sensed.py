@@ -1,4 +1,4 @@
-"""What the leader knows of one device right now. Nothing of it is committed."""
+"""The state of one device as its leader knows it now. Nothing of it is committed."""
 
 from comesh.core.ids import DeviceId, GroupId
 from comesh.core.program import DeviceProgram, Fit
@@ -6,7 +6,7 @@ from comesh.core.stamps import Stamp
 from comesh.core.values import Value
 
 MAX_OPEN_READS = 4
-"""Reads of one device whose answers are waited for; what an older one took is not measured."""
+"""Maximum open reads per device; the duration of an older one is not measured."""
 NEVER_MS = float("inf")
 
 
@@ -32,17 +32,17 @@ class Sensed:
         self.watchers = watchers
         """The groups of the routines whose clauses read it."""
         self.readings: dict[str, Value] | None = None
-        """None: it was not heard since serving began, or is down."""
+        """Latest readings; None: none came since serving began, or the device is down."""
         self.up = False
-        """It was heard since serving began and has not been found down since."""
+        """True if it has answered since serving began and has not been found down since."""
         self.version: Stamp | None = None
-        """The version that the watchers were told last."""
+        """Version of the readings last sent to the watchers."""
         self.calls: dict[int, float] = {}
-        """Reads under way: number, and when it was asked."""
+        """Reads under way: their numbers, and when they were sent."""
         self.answered = -1
-        """The highest read that was answered: an older answer says nothing new."""
+        """The highest read that was answered: an older answer is outdated."""
         self.due_ms = NEVER_MS
-        """When to suspect it, or, probing, to take it for down."""
+        """Time at which to suspect the device or, while probing, to declare it down."""
         self.probing = False
         self.round_trip_ms = 0.0
         self.deviation_ms = 0.0
@@ -53,12 +53,13 @@ class Sensed:
             del self.calls[next(iter(self.calls))]
 
     def overtake(self) -> None:
-        """The device spoke by itself, or after a command: reads under way may have been answered before."""
+        """Mark open reads as overtaken: the device reported by itself, or answered a command."""
         if self.calls:
             self.answered = max(self.answered, 1 + max(self.calls))
 
     def sample(self, took_ms: float) -> None:
-        """srtt <- 7/8 srtt + 1/8 sample; deviation <- 3/4 deviation + 1/4 |srtt - sample|."""
+        """Update the estimate: srtt <- 7/8 srtt + 1/8 sample; deviation <- 3/4 deviation + 1/4 |srtt -
+        sample|."""
         if not self.round_trip_ms:
             self.round_trip_ms = max(took_ms, 0.001)
             self.deviation_ms = took_ms / 2
@@ -67,5 +68,5 @@ class Sensed:
         self.round_trip_ms += (took_ms - self.round_trip_ms) / 8
 
     def estimate_ms(self, usual_ms: float) -> float:
-        """srtt + 4 deviations; the usual one while it was never measured."""
+        """Returns srtt + 4 deviations; the default while nothing was measured."""
         return self.round_trip_ms + 4 * self.deviation_ms if self.round_trip_ms else usual_ms

@@ -1,15 +1,15 @@
-"""Sensing: who of the devices is there, and what it reads (protocol, section 6).
+"""Reads the devices and finds out which of them are up (protocol, section 6).
 
 Rules:
 - each device is read once per monitoring period; the reads of a group are spread over its ticks. When serving
-  begins those that routines wait for are read at once, too: nobody has read them since the leader before.
-  So many reads may keep some waiting: who does not answer is not suspected before its turn;
+  begins, devices that routines wait for are also read at once: nobody has read them since the last leader.
+  So many reads may delay some: a device without an answer is not suspected before its regular turn;
 - no answer within two estimated round trips: suspect, one probe through another member (or, where there is
   none, one more read); no answer to that within the same time: down. Any answer: up. Both are committed and
   gossiped;
 - a changed reading, or status, of a watched device gets a new version and goes to its watchers. The first
-  answer after serving began counts as a change, for the leader before may have told of it or not;
-- an unchanged answer costs a few comparisons: it is what happens most in a mesh.
+  answer after serving began counts as a change, because the last leader may not have sent it;
+- an unchanged answer costs a few comparisons: it is the most frequent case in a mesh.
 """
 
 from msgspec.structs import replace
@@ -25,9 +25,9 @@ from comesh.core.step import Step
 from comesh.core.values import Value
 
 TICKS = 10
-"""Per monitoring period."""
+"""Ticks per monitoring period."""
 PROBE_CALL = -1
-"""The number of an answer to a probe through another member."""
+"""Call number of an answer to a probe through another member."""
 
 
 class Sensing:
@@ -64,7 +64,7 @@ class Sensing:
         return self._sensed.get(device)
 
     def tell(self, device: DeviceId, step: Step) -> None:
-        """Routines hear again how it is, if that is known."""
+        """Send a device's current state to routines again, if it is known."""
         sensed = self._sensed.get(device)
         if sensed is not None and (sensed.up or self._is_down(sensed)):
             self._readings.change(sensed, step)
@@ -125,7 +125,7 @@ class Sensing:
         self._take(sensed, event.readings, step)
 
     def on_spoken(self, device: DeviceId, readings: dict[str, Value], step: Step) -> None:
-        """The device reported by itself, or answered a command."""
+        """Handle readings that came with a report or with the answer to a command."""
         sensed = self._sensed.get(device)
         if sensed is not None and readings:
             sensed.overtake()
@@ -143,7 +143,7 @@ class Sensing:
         self._readings.change(sensed, step)
 
     def _on_error(self, sensed: Sensed, event: DeviceAnswered, step: Step) -> None:
-        """An answer of the driver, not of the device: as good as none."""
+        """Handle an error of the driver, not of the device: it counts as no answer."""
         if sensed.due_ms == NEVER_MS or 0 <= event.call < sensed.answered:
             return
         if sensed.probing == (event.call == PROBE_CALL):
@@ -175,7 +175,7 @@ class Sensing:
         self._cluster.put(replace(record, status=status, status_version=version))
         self._serving.tell(DeviceChanged(device, str(status), why))
         if status is Status.UP and record.status is Status.UNKNOWN:
-            return  # nobody was told that it is down: a mesh that starts need not gossip every device
+            return  # nobody was told that it is down: a starting mesh need not gossip every device
         self.gossip(device, version, status)
 
     def gossip(self, device: DeviceId, version: int, status: Status) -> None:

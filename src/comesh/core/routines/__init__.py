@@ -1,4 +1,4 @@
-"""What a serving group does for its routines: it notices their triggers and takes their runs to an end."""
+"""The part of a serving group that looks after its routines: it notices triggers and completes runs."""
 
 from comesh.core.routines.part import Routines
 

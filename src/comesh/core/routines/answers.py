@@ -1,8 +1,8 @@
-"""What other groups say to a run, and what it makes of that.
+"""Handles messages of other groups to a run.
 
-Every message may come late, twice, or to a leader that was deposed without knowing. So each is measured
+Every message may come late, twice, or to a leader that was deposed without knowing it. So each is checked
 against the staged record first: the run, its attempt, its stage. What a deposed leader stages is never
-committed, and what it would say waits for that commit; only `_free` speaks of runs that it has no record of.
+committed, and its messages wait for that commit; only `_free` answers for runs without a record.
 """
 
 from msgspec.structs import replace
@@ -46,8 +46,8 @@ from comesh.core.work_messages import (
 )
 
 MAX_OVERTAKEN = 8
-"""How often in a row a run may find its attempts behind what its devices have released. Only an outage makes
-that happen, and it loses a few attempts at most; beyond, a later run is what they released."""
+"""Maximum times in a row that a run's attempts may be behind what its devices have released. Only an outage
+causes that, and it loses a few attempts at most; beyond, a later run is what they released."""
 
 
 class Answers:
@@ -57,7 +57,7 @@ class Answers:
         self._overtaken: dict[RoutineId, tuple[RunId, int]] = {}
         self._early: dict[RoutineId, tuple[RunId, int, dict[int, StepResult]]] = {}
         self._queued: dict[RoutineId, tuple[RunId, int, frozenset[DeviceId]]] = {}
-        """The devices that the run was told to wait for, in this attempt."""
+        """Devices for which the run is known to wait, in this attempt."""
 
     # -- locks -------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class Answers:
             for one in body.answers
             if one.refused
             and one.device not in held
-            # Who works by an older deployment version may not have heard of the device yet.
+            # A group with an older deployment version may not know the device yet.
             and not (one.refused == "unknown" and message.version < self._serving.config.version)
         ]
         if refused:
@@ -101,7 +101,7 @@ class Answers:
         for one in answers:
             group = run.groups.get(one.device)
             if one.granted is None or group is None or one.era < eras.get(group, FIRST_ERA):
-                # Older than the era that this group vouched for: its devices' group has forgotten it.
+                # Older than the era that this group confirmed: its devices' group has forgotten it.
                 continue
             before = held.get(one.device)
             if before is None or (before.era, before.stamp) < (one.era, one.granted):
@@ -153,7 +153,7 @@ class Answers:
             self._runs.give_back(run, step, f"wounded at {body.device}", rest=rest, beyond=body.attempt)
 
     def _gives_back(self, run: RunRecord) -> bool:
-        """Not once it executes, nor while it is being found out whether it did."""
+        """True if the run may give the lock back: not once it executes, nor while that is unknown."""
         return run.stage is Stage.ACQUIRING_LOCKS and run.era >= self._serving.era
 
     def on_released(self, body: Released, step: Step) -> None:
@@ -167,7 +167,7 @@ class Answers:
             self._runs.advance(run, step)
 
     def _free(self, message: GroupMessage, run: RunId, attempt: int, devices: tuple[DeviceId, ...]) -> None:
-        """Somebody holds a lock for a run that has ended, or an attempt that was given back: never keep it.
+        """Free a lock that is held for a run that has ended, or for an attempt that was given back.
 
         A deposed leader must not say so of a run that it merely has not heard of: runs of later leaders have
         higher stamps than its own.
@@ -195,7 +195,9 @@ class Answers:
             or self._outdated(message, body.era)
         ):
             return
-        if any(one.held is None and self._is_hearsay(message, run, one.device) for one in body.devices):
+        if any(
+            one.held is None and self._is_outdated_denial(message, run, one.device) for one in body.devices
+        ):
             return
         confirmation.take(body)
         if confirmation.unanswered(run):
@@ -219,8 +221,9 @@ class Answers:
             return True
         return era < self._serving.group_record.eras.get(message.sender, FIRST_ERA)
 
-    def _is_hearsay(self, message: GroupMessage, run: RunRecord, device: DeviceId) -> bool:
-        """A denial by a leader older than the one that granted the lock: it was deposed and does not know."""
+    def _is_outdated_denial(self, message: GroupMessage, run: RunRecord, device: DeviceId) -> bool:
+        """True if a leader older than the one that granted the lock denies it: it was deposed and cannot
+        know."""
         granted = next((one.stamp for one in run.held if one.device == device), None)
         if granted is None or message.by is None:
             return True
@@ -237,9 +240,9 @@ class Answers:
         if number in early:
             return
         if outcome is Outcome.REFUSED and (
-            body.fence != self._serving.fence or self._is_hearsay(message, run, body.device)
+            body.fence != self._serving.fence or self._is_outdated_denial(message, run, body.device)
         ):
-            return  # It was the leader before that was refused, or one that refuses without knowing.
+            return  # The earlier leader was refused, or the refusing leader does not know.
         answered = CommandAnswered(number, body.device, str(outcome), shortened(body.state.detail))
         trace(self._serving, run.run, answered)
         early[number] = StepResult(outcome, body.state.detail)
@@ -252,8 +255,8 @@ class Answers:
             self._runs.advance(run, step)
 
     def _early_results(self, run: RunRecord) -> dict[int, StepResult]:
-        """Results of steps that go together with one that has none yet. They are not committed: their devices
-        keep them for as long as the run holds the locks, and tell them to the next leader."""
+        """Results of steps that run together with one that has none yet. They are not committed: their
+        devices keep them for as long as the run holds the locks, and send them to the next leader."""
         owner, attempt, early = self._early.get(run.run.routine, (run.run, run.attempt, {}))
         if (owner, attempt) != (run.run, run.attempt):
             early = {}
@@ -263,7 +266,8 @@ class Answers:
     # -- questions ---------------------------------------------------------------------------------------
 
     def on_run_query(self, message: GroupMessage, body: RunQuery, sender: NodeId, step: Step) -> None:
-        """Answered under a lease only: a deposed leader does not know of the latest runs."""
+        """Answer a question about a run, under a lease only: a deposed leader does not know the latest
+        runs."""
         if not self._serving.has_lease(step.now_ms):
             return
         if body.era is not None and message.sender is not None:
@@ -287,21 +291,22 @@ class Answers:
         self._serving.answer(message, sender, state)
 
     def _of_no_live_run(self, body: RunQuery) -> RunState:
-        """It has ended, or it waits for its turn."""
+        """Returns the answer for a run that has ended, or waits for its turn."""
         record = self._serving.get(routine_key(body.routine), RoutineRecord)
         waits = record is not None and any(firing.run == body.run for firing in record.waiting)
         stage = Stage.ACQUIRING_LOCKS if waits else None
         return RunState(body.run, body.routine, stage, 0, (), body.devices, body.era)
 
     def _raise_era(self, group: GroupId, era: Era, step: Step) -> None:
-        """A grant that the group passed on, and of which nothing came here, may be lost: a run would hold a
-        later lock while it waits for an earlier one. So it gives back before the group grants anything."""
+        """Handle a new era of the group. A grant that it passed on, and that had no effect here, may be lost:
+        a run would hold a later lock while it waits for an earlier one. So it gives back before the group
+        grants anything."""
         record = self._serving.group_record
         if era <= record.eras.get(group, FIRST_ERA):
             return
         self._serving.put(replace(record, eras={**record.eras, group: era}))
         if group == self._serving.group:
-            return  # it passes nothing on
+            return  # the group passes no request on
         for run in self._serving.all(RunRecord):
             if self._gives_back(run) and went_past(run, group):
                 why = f"outage: {group} may have lost what it granted and passed on"

@@ -1,4 +1,4 @@
-"""What the devices of a run say to a new leader: whose they are, and what came of the commands before.
+"""Collects what the devices of a run tell a new leader: who holds them, and the outcomes of earlier commands.
 
 A leader that finds a run EXECUTING, or one that went through an outage, asks all of its devices with its own
 fence. Only when all answered does it go on, with the first step that no device knows an outcome of; the
@@ -24,11 +24,11 @@ class Confirmation:
         return [one.device for one in run.held if one.device not in self._answers]
 
     def lost(self, run: RunRecord) -> list[DeviceId]:
-        """Devices that the run no longer holds under the grant that it has committed."""
+        """Returns the devices that the run no longer holds under its committed grant."""
         return [one.device for one in run.held if self._answers[one.device].held != one.stamp]
 
     def merged(self, run: RunRecord) -> RunRecord:
-        """The run with the outcomes that its devices know, as far as there is no gap.
+        """Returns the run with the outcomes that its devices know, up to the first gap.
 
         A refused step was not tried, perhaps for the fence of the leader before: it is asked for again.
         """

@@ -10,7 +10,7 @@ from comesh.core.traces import Trace
 
 
 def routine_record(serving: Serving, routine: RoutineProgram) -> RoutineRecord:
-    """A routine that was removed and added again is another one: it begins anew."""
+    """Returns the record of a routine. A routine that was removed and added again begins anew."""
     record = serving.get(routine_key(routine.id), RoutineRecord)
     if record is None or record.birth != routine.birth:
         return RoutineRecord(routine.id, routine.birth)

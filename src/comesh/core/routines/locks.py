@@ -1,4 +1,4 @@
-"""Which locks a run needs, in which order it asks for them, and what it gives back. Functions of its record.
+"""Decides which locks a run needs, in which order it asks for them, and which it gives back.
 
 Rules:
 - sequential: in one global order that is the same for all routines, so that no circle of waiting can form.
@@ -11,6 +11,8 @@ Rules:
   all of the one before is held (`core/strategies.py`);
 - a device whose earlier attempt is not given back yet is not asked for: the newer request could overtake the
   release and renew the very grant that is to be given back.
+
+All are functions of the run's record.
 """
 
 import itertools
@@ -31,11 +33,11 @@ from comesh.core.strategies import (
 )
 
 Batched = tuple[GroupId, tuple[DeviceId, ...]]
-"""Devices of one group that are asked for together."""
+"""Devices of one group that are requested together."""
 
 
 def by_group(run: RunRecord, devices: Iterable[DeviceId]) -> list[Batched]:
-    """Devices of the run, sorted, by their groups."""
+    """Returns the devices of the run, sorted, by their groups."""
     found: dict[GroupId, list[DeviceId]] = {}
     for group, device in sorted([(run.groups[device], device) for device in devices]):
         found.setdefault(group, []).append(device)
@@ -47,7 +49,7 @@ def holds_all(run: RunRecord) -> bool:
 
 
 def manner_of(run: RunRecord) -> Manner:
-    """How its attempt asks for locks."""
+    """Returns how its attempt asks for locks."""
     return strategy_of(run.strategy).manner(run.attempt)
 
 
@@ -57,7 +59,7 @@ def _one_by_one(manner: Manner, settings: ProtocolSettings) -> bool:
 
 
 def request_name(run: RunRecord, settings: ProtocolSettings, one: Batched) -> str:
-    """By which a request is known among those of its attempt: what is asked for later has another."""
+    """Returns the name of a request among those of its attempt: a later request has another name."""
     group, devices = one
     manner = manner_of(run)
     if _one_by_one(manner, settings):
@@ -66,7 +68,7 @@ def request_name(run: RunRecord, settings: ProtocolSettings, one: Batched) -> st
 
 
 def _round(run: RunRecord, rounds: Rounds) -> tuple[int, list[DeviceId]]:
-    """The number of the first round of which something is lacking, and what."""
+    """Returns the number of the first incomplete round, and the devices it lacks."""
     lacking = dict.fromkeys(run.groups)
     for one in run.held:
         lacking.pop(one.device, None)
@@ -84,7 +86,7 @@ def _all_lacking(run: RunRecord) -> list[Batched]:
 
 
 def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
-    """What the run does not hold and may ask for by its strategy."""
+    """Returns the devices that the run does not hold and may ask for by its strategy."""
     manner = manner_of(run)
     if manner.rounds is not None:
         return by_group(run, _round(run, manner.rounds)[1])
@@ -100,13 +102,13 @@ def _lacking(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
 
 
 def to_ask(run: RunRecord, settings: ProtocolSettings) -> list[Batched]:
-    """What the run asks for now."""
+    """Returns the devices that the run asks for now."""
     return [one for one in _lacking(run, settings) if not _is_pending(run, one)]
 
 
 def onward(run: RunRecord, settings: ProtocolSettings, home: GroupId) -> tuple[Batched, ...]:
-    """What is asked for after that, on the run's behalf, by the group that granted the one before: up to the
-    run's own group, which stages its own grants."""
+    """Returns the requests that follow, which the granting group sends on the run's behalf: up to the run's
+    own group, which stages its own grants."""
     manner = manner_of(run)
     if manner.at_devices is not AtDevices.QUEUE or _one_by_one(manner, settings):
         return ()
@@ -117,8 +119,8 @@ def onward(run: RunRecord, settings: ProtocolSettings, home: GroupId) -> tuple[B
 
 
 def went_past(run: RunRecord, group: GroupId) -> bool:
-    """It lacks locks of this group, and later ones may be held or asked for already, on its behalf; perhaps
-    by a leader before, that worked by other settings."""
+    """True if it lacks locks of this group while later ones may be held or requested already, on its behalf
+    or by an earlier leader with other settings."""
     if manner_of(run).at_devices is not AtDevices.QUEUE:
         return False
     later = any(other > group for other in run.groups.values())
@@ -126,15 +128,15 @@ def went_past(run: RunRecord, group: GroupId) -> bool:
 
 
 def _is_pending(run: RunRecord, one: Batched) -> bool:
-    """An earlier attempt of one of these devices is not given back yet."""
+    """True if an earlier attempt of one of these devices is not given back yet."""
     pending = {device for device, _, _ in run.to_release}
     return any(device in pending for device in one[1])
 
 
 def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
-    """All that can have been asked for in this attempt, by some leader or on its behalf. Everything, where
-    requests are passed on, or of a strategy that this node lacks; else what is held and what is asked for
-    next."""
+    """Returns all devices that may have been requested in this attempt, by any leader or on its behalf. These
+    are all of them where requests are passed on, or for a strategy that this node lacks; else the held ones
+    and the next ones."""
     manner = manner_of(run)
     passed_on = manner.at_devices is AtDevices.QUEUE and not _one_by_one(manner, settings)
     if passed_on or not is_known(run.strategy):
@@ -146,7 +148,8 @@ def maybe_asked(run: RunRecord, settings: ProtocolSettings) -> list[DeviceId]:
 def released(
     run: RunRecord, devices: Iterable[DeviceId], attempt: int
 ) -> tuple[tuple[DeviceId, GroupId, int], ...]:
-    """to_release with these devices in it too, up to this attempt; a release frees the lower ones as well."""
+    """Returns to_release with these devices added, up to this attempt; a release frees lower attempts as
+    well."""
     pending = {device: (device, group, before) for device, group, before in run.to_release}
     for device in devices:
         pending[device] = (device, run.groups[device], attempt)
@@ -156,6 +159,6 @@ def released(
 def acknowledged(
     run: RunRecord, devices: Iterable[DeviceId], attempt: int
 ) -> tuple[tuple[DeviceId, GroupId, int], ...]:
-    """to_release without what was acknowledged."""
+    """Returns to_release without the acknowledged devices."""
     answered = frozenset(devices)
     return tuple(one for one in run.to_release if one[0] not in answered or one[2] > attempt)

@@ -1,7 +1,7 @@
-"""The part of a serving group that looks after its routines; it routes messages and timers to who knows.
+"""`Routines`: routes messages and timers of a serving group's routines to the module concerned.
 
-It lives as long as the leadership. What it remembers besides the records (readings, what is to be repeated,
-rests) is only what a new leader finds out again.
+It lives as long as the leadership. Its state besides the records (readings, pending requests, rests) can be
+rebuilt by a new leader.
 """
 
 from comesh.core.events import DeviceAnswered, DeviceReported
@@ -62,7 +62,7 @@ class Routines:
             case Fire() as body:
                 self._triggers.on_fire(message, body, sender, step)
             case _:
-                pass  # Not for routines; bad input from outside is no assertion.
+                pass  # Other answers are not for routines; bad input from outside is no assertion.
 
     def on_timer(self, what: str, of: str | int, step: Step) -> None:
         if what == RESEND:
@@ -73,20 +73,20 @@ class Routines:
             self._triggers.on_timer(what, RoutineId(str(of)), step)
 
     def on_answer(self, event: DeviceAnswered, step: Step) -> None:
-        """Devices answer the part that looks after them."""
+        """Ignored: devices answer the part that looks after them."""
 
     def on_report(self, event: DeviceReported, step: Step) -> None:
-        """Likewise."""
+        """Ignored, like answers."""
 
     def on_reached(self, group: GroupId, step: Step) -> None:
         self._pending_requests.on_reached(group, step)
 
     def stop(self, routine: RoutineId | None, why: str, step: Step) -> None:
-        """What the routine runs, or all routines of the group do, ends; what waits does not start."""
+        """End what the routine runs, or what all routines of the group run; waiting firings do not start."""
         self._runs.stop(routine, why, step)
 
     def command_by_hand(self, wish: SetDevice, by: str, step: Step) -> tuple[RunId | None, str]:
-        """The run that commands the device; or why there is none."""
+        """Returns the run that commands the device, or why there is none."""
         return self._runs.command_by_hand(wish, by, step)
 
     @property

@@ -1,9 +1,9 @@
-"""What must be said until it is answered.
+"""Repeats requests to other groups until they are answered.
 
-An owner (a run, or the watching of devices) says at any time what it wants said now, each under a key. What
-is new is said at once, what is still wanted is repeated, what is wanted no more is forgotten. So a run need
-not remember what it sent: its record says what it wants, also to the next leader. Between repetitions passes
-more time each time, until there is reason to think that the group can be reached again.
+An owner (a run, or the watching of devices) lists at any time the requests that it wants sent, each under a
+key. New ones are sent at once, listed ones are repeated, all others are forgotten. So a run need not remember
+what it sent: its record says what it wants, also to the next leader. The time between repetitions grows until
+the group seems to be reachable again.
 """
 
 from collections.abc import Iterable
@@ -20,18 +20,18 @@ PART = "routines"
 """The name of this part in the timers of a group."""
 RESEND = "resend"
 JITTER = 0.1
-"""Repetitions of many runs spread by this fraction, so that they do not come in step."""
+"""Repetitions of many runs spread by this fraction, so that they do not coincide."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True):
     key: tuple[str, str, int]
-    """What for, of what, and which attempt or step. The body may change under one key without haste."""
+    """Purpose, subject, and attempt or step. A changed body under one key waits for the next repetition."""
     to: GroupId
     body: Work
     trace: Trace | None = None
-    """What to tell of it when it is first said."""
+    """The trace of its first sending."""
     said: bool = False
-    """By somebody else, on the owner's behalf: it is only repeated."""
+    """True if another group sent it first, on the owner's behalf: it is only repeated."""
 
 
 class _Open:
@@ -48,10 +48,10 @@ class PendingRequests:
         self._serving = serving
         self._open: dict[str, dict[tuple[str, str, int], _Open]] = {}
         self._timers: dict[str, float] = {}
-        """When the timer of an owner is due."""
+        """Due times of the owners' timers."""
 
     def keep(self, owner: str, wanted: Iterable[PendingRequest], step: Step) -> list[PendingRequest]:
-        """From now on this owner wants these; those that are new are said, if nobody has, and returned."""
+        """Replace an owner's requests. New ones are returned, and sent unless another group has done so."""
         before = self._open.pop(owner, {})
         after: dict[tuple[str, str, int], _Open] = {}
         fresh: list[PendingRequest] = []
@@ -72,7 +72,7 @@ class PendingRequests:
         return fresh
 
     def on_timer(self, owner: str, step: Step) -> None:
-        """Repeat what is due: request_resend_ms after the first time, then doubling to its maximum."""
+        """Repeat the requests that are due: after request_resend_ms, then doubling up to its maximum."""
         self._timers.pop(owner, None)
         for known in self._open.get(owner, {}).values():
             if known.due_ms <= step.now_ms:
@@ -81,7 +81,7 @@ class PendingRequests:
         self._set_timer(owner, step)
 
     def on_reached(self, group: GroupId, step: Step) -> None:
-        """Repeat now what was repeated to this group before, and wait as after the first time."""
+        """The group is reachable again: repeat its requests now, and reset their intervals."""
         first_ms = self._serving.settings.request_resend_ms
         for owner, of_owner in self._open.items():
             for known in of_owner.values():
@@ -90,7 +90,7 @@ class PendingRequests:
             self._set_timer(owner, step)
 
     def _say(self, owner: str, pending: PendingRequest) -> None:
-        """A command that is wanted no more when it may be said, for its run was stopped, is not."""
+        """Send a request. A command is dropped if its run was stopped before it could be sent."""
         if isinstance(pending.body, Command):
             self._serving.send(pending.to, pending.body, lambda: self._is_wanted(owner, pending))
         else:

@@ -1,10 +1,9 @@
-"""What the devices that clauses name read now, as far as this leader was told.
+"""The current readings of the devices that clauses name, as far as this leader knows them.
 
-Readings are not committed: a new leader asks for them with `Watch` until each device had its first one. The
-first one of a device counts only as an answer to that: what was told to an earlier leader, and comes late,
-may be older than what that one has evaluated, and an edge would come twice. It is not answered, so that its
-sender tells it again, then as an answer. From then on the latest version of each counts; every one is
-answered with `Seen`, so that its sender stops.
+Readings are not committed: a new leader asks for them with `Watch` until it has a first one of each device.
+The first one counts only as an answer to `Watch`. One that was sent to an earlier leader and comes late may
+be older than what that leader has evaluated, and an edge would fire twice; it is not confirmed, so its sender
+repeats it as an answer. From then on the latest version of each counts, and each is confirmed with `Seen`.
 """
 
 from comesh.core.group.serving import Serving
@@ -16,7 +15,7 @@ from comesh.core.values import Value
 from comesh.core.work_messages import GroupMessage, Reading, Seen, Watch
 
 WATCHING = ""
-"""The owner of pending requests that watch: no routine has an empty id."""
+"""Owner of the requests that watch devices: no routine has an empty id."""
 
 
 class Readings:
@@ -32,7 +31,7 @@ class Readings:
         self._watch(step)
 
     def on_reading(self, message: GroupMessage, body: Reading, sender: NodeId, step: Step) -> bool:
-        """True: it says something new."""
+        """Take a reading. True: it is new."""
         known = self._latest.get(body.device)
         is_watched = body.device in self._devices
         if is_watched and known is None and body.watched != self._serving.fence:
@@ -47,7 +46,8 @@ class Readings:
         return (known.values, known.up) != (body.values, body.up)
 
     def value(self, name: ReadingName) -> Value | None:
-        """None: it is missing, or its device is down. `up` is known as soon as anything is."""
+        """Returns a reading; None: it is missing, or its device is down. `up` is known as soon as anything
+        is."""
         device, reading = name
         known = self._latest.get(DeviceId(device))
         if known is None:

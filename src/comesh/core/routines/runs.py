@@ -3,15 +3,15 @@
     (fired) -> ACQUIRING_LOCKS -> EXECUTING -> RELEASING_LOCKS -> (ended)
 
 Rules:
-- every change is staged in the run's record first; what is said follows from the record alone (`_wanted`),
-  and waits for the commit by itself. A new leader takes a run up by looking at its record;
-- one run of a routine is live at a time; further firings wait, committed, MAX_WAITING at most;
+- every change is staged in the run's record first; messages follow from the record alone (`_wanted`) and are
+  sent after the commit. A new leader takes a run up by looking at its record;
+- one run of a routine is live at a time; at most MAX_WAITING further firings wait, committed;
 - an attempt is given back as a whole: the next number is staged together with what is to be released;
-- a leader that finds a run EXECUTING fences its devices before it commands them, so that nothing of the
-  leader before can come between;
+- a leader that finds a run EXECUTING fences its devices before it commands them, so that no command of an
+  earlier leader can come between;
 - a run whose era is older than its group's may have lost committed steps: one that has all of its locks goes
-  back to ACQUIRING_LOCKS and is not woundable until its devices say that every lock is still its own; any
-  other fails, for it may have come to its end.
+  back to ACQUIRING_LOCKS and is not woundable until its devices confirm every lock; any other fails, because
+  it may have ended already.
 """
 
 from typing import assert_never
@@ -69,7 +69,7 @@ from comesh.core.traces import (
 from comesh.core.work_messages import Command, FenceAsked, LockRequest, Release, SetDevice
 
 MAX_WAITING = 8
-"""Firings of one routine that wait for its live run to end."""
+"""Maximum firings of one routine that wait for its live run to end."""
 REST = "rest"
 
 
@@ -78,7 +78,7 @@ class Runs:
         self.serving = serving
         self._pending_requests = pending_requests
         self.confirmations: dict[RoutineId, Confirmation] = {}
-        """Fences that this leader has to confirm with the devices of live runs before it goes on."""
+        """Confirmations of live runs whose devices this leader has to fence before it goes on."""
         self._resting: dict[RoutineId, RunId] = {}
         """Runs between two attempts. Not committed: a new leader asks at once."""
         self._passed_on: dict[RoutineId, tuple[RunId, int, frozenset[GroupId]]] = {}
@@ -87,7 +87,7 @@ class Runs:
     # -- firing ------------------------------------------------------------------------------------------
 
     def fire(self, routine: RoutineProgram, cause: Cause, step: Step) -> RunId | None:
-        """Fire a routine now, or once its live run ended. None: too many wait already."""
+        """Fire a routine now, or once its live run has ended. None: too many wait already."""
         record = routine_record(self.serving, routine)
         run = new_run(self.serving, routine)
         live = live_run(self.serving, routine.id)
@@ -104,8 +104,8 @@ class Runs:
         return run
 
     def command_by_hand(self, wish: SetDevice, by: str, step: Step) -> tuple[RunId | None, str]:
-        """A run of one step, of a routine that no document has: like one that was removed, it ends and leaves
-        nothing. None: and why not."""
+        """Start a run of one step, of a routine that no document has: like one of a removed routine, it ends
+        and leaves nothing. None: and why not."""
         routine = by_hand(wish.device)
         live = live_run(self.serving, routine)
         if live is not None:
@@ -172,20 +172,20 @@ class Runs:
         ):
             self.advance(run, step)
         elif holds_all(run):
-            # It was executing, and perhaps already went back to ACQUIRING_LOCKS after an outage: no run that
-            # merely acquires has all of its locks.
+            # It was executing, and perhaps went back to ACQUIRING_LOCKS after an outage: no run that merely
+            # acquires has all of its locks.
             self.confirmations[run.run.routine] = Confirmation()
             if run.era < self.serving.era and run.stage is not Stage.ACQUIRING_LOCKS:
                 run = moved(run, Stage.ACQUIRING_LOCKS)
                 self.serving.put(run)
             self.advance(run, step)
         else:
-            # It may have gone on, and even ended, in what was lost: what it did must not be done again.
+            # It may have continued, and even ended, in the lost entries: its commands must not be repeated.
             reason = "outage: how far it came is not known"
             self.fail(replace(run, era=self.serving.era), step, reason, devices=list(run.groups))
 
     def _forget(self, record: RoutineRecord) -> None:
-        """The routine was removed: a live run finishes, what waits for it does not start."""
+        """Forget a removed routine: a live run finishes, waiting firings do not start."""
         for firing in record.waiting:
             trace(self.serving, firing.run, Dropped("the routine was removed"))
         if live_run(self.serving, record.routine) is None:
@@ -201,7 +201,7 @@ class Runs:
     # -- transitions -------------------------------------------------------------------------------------
 
     def advance(self, run: RunRecord, step: Step) -> None:
-        """Take a run as far as its staged record lets it, and say what it then wants said."""
+        """Take a run as far as its staged record lets it, then send the messages that it wants sent."""
         routine = run.run.routine
         confirming = routine in self.confirmations
         if run.stage is Stage.ACQUIRING_LOCKS and not confirming and holds_all(run):
@@ -218,14 +218,14 @@ class Runs:
                 trace(self.serving, run.run, pending.trace)
 
     def fail(self, run: RunRecord, step: Step, reason: str, *, devices: list[DeviceId] | None = None) -> None:
-        """Give up: release these devices, or all that it can have asked for."""
+        """Give up: release these devices, or all that it may have asked for."""
         self.confirmations.pop(run.run.routine, None)
         if devices is None:
             devices = maybe_asked(run, self.serving.settings)
         self.advance(self._become_releasing(run, reason, devices), step)
 
     def stop(self, routine: RoutineId | None, why: str, step: Step) -> None:
-        """End what the routine runs, and what waits for that; None: of all routines."""
+        """End a routine's run and its waiting firings; None: those of all routines."""
         for record in self.serving.all(RoutineRecord):
             if record.waiting and routine in (None, record.routine):
                 for firing in record.waiting:
@@ -236,7 +236,7 @@ class Runs:
                 self.stop_run(run, why, step)
 
     def stop_run(self, run: RunRecord, why: str, step: Step) -> None:
-        """It commands nothing more, and gives back all that it can ever have asked for."""
+        """Stop a run: it sends no more commands, and gives back every lock that it may have asked for."""
         if run.stage is not Stage.RELEASING_LOCKS:
             self.fail(replace(run, era=self.serving.era), step, why, devices=list(run.groups))
 
@@ -327,7 +327,7 @@ class Runs:
             return
         firing, left = record.waiting[0], record.waiting[1:]
         if self._is_doubtful(firing):
-            # In an entry of its own: the record tells one end at a time.
+            # In an entry of its own: the record reports one end at a time.
             self.serving.then(lambda step: self._end_doubtful(routine, firing, step))
             return
         self.serving.put(replace(record, waiting=left))
@@ -343,11 +343,12 @@ class Runs:
         self._next(routine.id, step)
 
     def _is_doubtful(self, firing: Firing) -> bool:
-        """It waited when an outage lost updates: it may have started, and even ended, in those."""
+        """True if the firing waited when an outage lost updates: it may have started, and even ended, in
+        those."""
         era, stamp = self.serving.era, firing.run.stamp
         return (stamp.config, stamp.ballot) < (era.config, era.ballot)
 
-    # -- what a run wants said ---------------------------------------------------------------------------
+    # -- the requests of a run ---------------------------------------------------------------------------
 
     def _wanted(self, run: RunRecord) -> list[PendingRequest]:
         wanted = self._releases(run)
@@ -392,7 +393,7 @@ class Runs:
         ]
 
     def passed_on(self, run: RunRecord, to: GroupId) -> None:
-        """This group was asked by the one that granted its locks before."""
+        """Note that the group that granted earlier locks has asked this group on the run's behalf."""
         groups = self._asked_by_others(run) | {to}
         self._passed_on[run.run.routine] = (run.run, run.attempt, groups)
 
@@ -422,8 +423,8 @@ class Runs:
 
 
 def under_way(run: RunRecord) -> range:
-    """The steps that are due: the first without a result, and those that go together with it. A device is
-    commanded once at a time."""
+    """Returns the steps that are due: the first without a result, and those that run together with it. Each
+    device is commanded once at a time."""
     first = last = len(run.progress)
     devices = {run.steps[first].device}
     while last + 1 < len(run.steps):
@@ -436,7 +437,7 @@ def under_way(run: RunRecord) -> range:
 
 
 def _failure(run: RunRecord) -> str:
-    """Why a step makes the run fail; empty: none does."""
+    """Returns why a step makes the run fail; empty: none does."""
     for result, one in zip(run.progress, run.steps, strict=False):
         if not one.best_effort and result.outcome is not Outcome.DONE:
             return f"{one.device}: {one.action.command}: {result.detail or result.outcome}"

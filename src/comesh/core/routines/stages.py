@@ -1,7 +1,7 @@
-"""The stages of a run, and every way from one to another.
+"""The stages of a run, and every transition between them.
 
-`moved` takes no way that is not in this table, and docs/protocol.md draws its diagram from it. A run that is
-not there at all is NOT_TRIGGERED: firing puts its record, ending drops it.
+`moved` allows only the transitions of this table, and docs/protocol.md draws its diagram from it. A run
+without a record is NOT_TRIGGERED: firing puts its record, ending drops it.
 """
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ DOES = {
     Stage.RELEASING_LOCKS: "gives back what it may have, until each device's group acknowledged",
 }
 
-WAYS: dict[tuple[Stage | None, Stage | None], str] = {
+TRANSITIONS: dict[tuple[Stage | None, Stage | None], str] = {
     (None, Stage.ACQUIRING_LOCKS): "fired",
     (Stage.ACQUIRING_LOCKS, Stage.EXECUTING): "every lock is held (after an outage: confirmed)",
     (Stage.ACQUIRING_LOCKS, Stage.RELEASING_LOCKS): "no such device; or an outage lost its locks",
@@ -22,10 +22,12 @@ WAYS: dict[tuple[Stage | None, Stage | None], str] = {
     (Stage.EXECUTING, Stage.RELEASING_LOCKS): "all steps done; or one failed; or a lock was lost",
     (Stage.RELEASING_LOCKS, None): "everything is given back",
 }
-"""None: there is no run."""
+"""Transitions and their names; None: there is no run."""
 
 
 def moved(run: RunRecord, stage: Stage) -> RunRecord:
-    """The run in this stage."""
-    assert stage is run.stage or (run.stage, stage) in WAYS, f"no way from {run.stage} to {stage}"
+    """Returns the run in this stage."""
+    assert stage is run.stage or (run.stage, stage) in TRANSITIONS, (
+        f"no transition from {run.stage} to {stage}"
+    )
     return replace(run, stage=stage)

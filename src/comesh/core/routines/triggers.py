@@ -1,8 +1,8 @@
-"""When a routine fires: its clause becomes true, its schedule comes round, an event, or a person (section 7).
+"""Fires routines: on a clause that becomes true, a schedule, an event, or a person's request (section 7).
 
 Rules:
-- a clause fires when it becomes true, from false or from never known; while it is unknown its truth stays as
-  it was. Its truth and the start of `for:` are committed when they change, in one entry with the firing, so
+- a clause fires when it becomes true after it was false or never known; while it is unknown its last truth
+  stands. Its truth and the start of `for:` are committed when they change, in one entry with the firing, so
   that a new leader neither repeats nor misses an edge;
 - `for:` counts wall time from that start and goes on while the clause is unknown; false ends it. A new leader
   waits for the current readings before it fires what came due in between;
@@ -10,8 +10,8 @@ Rules:
   it is not older than MISSED_MS;
 - an event is taken once, in order: its mark is in the entry of the firing. A mark stays as long as the
   routine, also while it does not listen to the device: devices count on, even when removed and added again;
-- a firing by hand is made once per request id, and does not mind the cooldown. All others do: what would fire
-  within it is ignored, and told.
+- a firing by hand happens once per request id and ignores the cooldown. Any other firing within the cooldown
+  is suppressed and traced.
 """
 
 from collections.abc import Mapping
@@ -35,16 +35,16 @@ from comesh.core.values import Value
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Fire, GroupMessage, Ordered, Reading
 
 MOMENT, FOR, SCHEDULE = "moment", "for", "schedule"
-MOMENT_MS = 1000.0
-"""How often clauses that name the time are looked at again."""
+CLAUSE_CHECK_MS = 1000.0
+"""Interval at which clauses that name the time are evaluated."""
 TIMES = frozenset({"now", "sun"})
-"""What clauses name that is no device."""
+"""Names in clauses that are no devices."""
 MISSED_MS = 3_600_000.0
-"""An instant that was missed is made up for within an hour; later it would only surprise."""
+"""Maximum age of a missed instant that still fires; later it would only surprise."""
 MAX_SLEEP_MS = 600_000.0
-"""A schedule looks at the wall clock at least this often, for it may be set."""
+"""Maximum time between two checks of the wall clock for a schedule, because the clock may be set."""
 MAX_REQUESTS = 64
-"""Firings by hand whose request ids are remembered."""
+"""Maximum request ids of firings by hand that are remembered."""
 
 
 class Triggers:
@@ -72,7 +72,7 @@ class Triggers:
                 self._readers.setdefault(device, []).append(routine)
         self._readings = Readings(serving, pending_requests, tuple(sorted(self._readers)))
         self._became_true: dict[RoutineId, int] = {}
-        """The entry in which a routine last fired for that."""
+        """Entries in which a routine last fired because its clause became true."""
 
     def begin(self, step: Step) -> None:
         self._readings.begin(step)
@@ -80,7 +80,7 @@ class Triggers:
             record = routine_record(self._serving, routine)
             if record.true_since_ms is not None and routine.id in self._clauses:
                 left_ms = record.true_since_ms + routine.for_ms - step.wall_ms
-                # What is true now is heard first; it may have changed since the leader before fell silent.
+                # The current readings come first; they may have changed since the earlier leader fell silent.
                 grace_ms = self._serving.settings.request_resend_ms
                 self._serving.set_timer(PART, FOR, routine.id, max(grace_ms, left_ms), step)
             self._look_at_schedule(routine, step)
@@ -105,7 +105,7 @@ class Triggers:
         for routine in self._timed:
             self._look_at_clause(routine, step)
         if self._timed:
-            self._serving.set_timer(PART, MOMENT, "", MOMENT_MS, step)
+            self._serving.set_timer(PART, MOMENT, "", CLAUSE_CHECK_MS, step)
 
     def _values(self, routine: RoutineId, step: Step) -> dict[ReadingName, Value | None]:
         values: dict[ReadingName, Value | None] = {}
@@ -129,7 +129,7 @@ class Triggers:
         if counts:
             self._serving.set_timer(PART, FOR, routine_id, routine.for_ms, step)
         elif truth:
-            # Readings that come at once, after a silence, may let it flicker: that is one change.
+            # Readings that arrive together after a silence may make it flicker: that counts as one change.
             if self._became_true.get(routine_id) != self._serving.next_entry:
                 self._became_true[routine_id] = self._serving.next_entry
                 self._fire(routine, BecameTrue(self._seen(routine_id, values)), step)
@@ -192,7 +192,7 @@ class Triggers:
         routine = self._routines.get(body.routine)
         if routine is None or routine.on_event is None:
             if body.routine not in self._serving.program.listeners.get(body.device, ()) and body.events:
-                # Nothing fires on them any more: the device need not keep them.
+                # No routine fires on them any more: the device need not keep them.
                 last = max(event.sequence for event in body.events)
                 self._serving.answer(message, sender, EventsSeen(body.device, body.routine, last))
             return
