@@ -64,7 +64,7 @@ datagrams = st.builds(Datagram, incarnations, counters, messages)
 
 
 @given(datagrams)
-def test_what_is_encoded_comes_back(datagram: Datagram) -> None:
+def test_encoding_and_decoding_restores_the_message(datagram: Datagram) -> None:
     assert decode(encode(datagram)) == datagram
 
 
@@ -75,7 +75,7 @@ def test_garbage_is_refused(data: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_garbage_that_says_it_is_deflated_is_refused(data: bytes) -> None:
+def test_garbage_marked_as_deflated_is_refused(data: bytes) -> None:
     with pytest.raises(WireError):
         decode(bytes([WIRE_VERSION | DEFLATED]) + data)
 
@@ -83,7 +83,7 @@ def test_garbage_that_says_it_is_deflated_is_refused(data: bytes) -> None:
 LONG = Datagram(Incarnation(1, 1), 1, DocumentGiven(2, "devices:\n" + "  lamp: {place: [1m, 2m]}\n" * 100))
 
 
-def test_what_is_long_and_repeats_itself_is_deflated() -> None:
+def test_long_repetitive_messages_are_deflated() -> None:
     data = encode(LONG)
     assert len(data) < len(msgspec.msgpack.encode(LONG)) / 10
     assert decode(data) == LONG
@@ -97,7 +97,7 @@ def test_membership_is_never_deflated() -> None:
     assert len(encode(gossip)) > 1000
 
 
-def test_what_is_cut_off_or_grows_too_much_is_refused() -> None:
+def test_truncated_and_oversized_messages_are_refused() -> None:
     with pytest.raises(WireError, match="cut off"):
         decode(encode(LONG)[:-3])
     bomb = Datagram(Incarnation(1, 1), 1, DocumentGiven(2, "x" * MAX_DATAGRAM_BYTES))
@@ -137,7 +137,7 @@ def test_counters_out_of_range_are_refused(boot: int) -> None:
 
 
 @pytest.mark.parametrize("wait_ms", [float("nan"), float("inf"), -1.0, 1e12])
-def test_durations_that_are_none_are_refused(wait_ms: float) -> None:
+def test_invalid_durations_are_refused(wait_ms: float) -> None:
     request = Datagram(Incarnation(1, 1), 1, PingRequest(1, NodeId("b"), wait_ms, GossipItems()))
     with pytest.raises(WireError):
         decode(encode(request))

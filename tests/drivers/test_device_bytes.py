@@ -50,7 +50,7 @@ def test_frames_between_nodes(data: bytes) -> None:
         decode(data)
 
 
-def test_what_is_written_is_read() -> None:
+def test_messages_survive_encoding_and_decoding() -> None:
     assert [packet.number for packet in wire.decode_packets(DATAGRAM)] == [1, 2]
     reply = DeviceReply(LAMP, "life", 1, "host", 2.0, 3, {"on": True}, None)
     assert decode(encode(reply)) == reply

@@ -85,7 +85,7 @@ class Plain:
         return wire.decode_backs(data)[0]
 
 
-def test_a_request_that_comes_twice_is_done_once() -> None:
+def test_a_duplicate_request_is_carried_out_once() -> None:
     async def scene() -> None:
         async with serving() as (server, host, port):
             with Plain(host, port) as plain:
@@ -104,7 +104,7 @@ def test_a_request_that_comes_twice_is_done_once() -> None:
     asyncio.run(scene())
 
 
-def test_a_command_that_was_on_its_way_for_too_long_is_not_begun() -> None:
+def test_a_command_that_is_too_old_is_not_begun() -> None:
     async def scene() -> None:
         async with serving() as (server, host, port):
             with Plain(host, port) as plain:
@@ -121,7 +121,7 @@ def test_a_command_that_was_on_its_way_for_too_long_is_not_begun() -> None:
     asyncio.run(scene())
 
 
-def test_what_a_device_was_to_do_while_its_process_was_stopped_it_does_not_do() -> None:
+def test_actions_due_while_the_process_was_stopped_are_skipped() -> None:
     async def scene() -> None:
         offset_ms = 0.0
         acts: list[Acted | Pressed] = []
@@ -173,7 +173,7 @@ def test_garbage_is_dropped_and_counted() -> None:
     asyncio.run(scene())
 
 
-def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
+def test_misbehaviour_and_log_are_reachable_over_the_socket() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
             link = Link(f"{host}:{port}", LOOP)
@@ -209,7 +209,7 @@ def test_devices_can_be_told_to_misbehave_and_tell_their_log() -> None:
     asyncio.run(scene())
 
 
-def test_what_cannot_be_is_refused_with_a_reason() -> None:
+def test_impossible_requests_are_refused_with_a_reason() -> None:
     async def scene() -> None:
         async with serving() as (_, host, port), DevicesClient(f"{host}:{port}") as client:
             with pytest.raises(DevicesClientError, match="no device heater here"):
@@ -263,7 +263,7 @@ def test_if_nothing_listens_a_read_fails_and_a_command_has_no_answer() -> None:
 
 
 @pytest.mark.parametrize("address", ["nowhere", "1.2.3.4:99999", ":7", "host.invalid:x"])
-def test_an_address_that_is_none_is_an_error_that_says_so(address: str) -> None:
+def test_an_invalid_address_is_reported(address: str) -> None:
     async def scene() -> None:
         with pytest.raises(LinkError, match="cannot be reached"):
             await Link(address, LOOP).open()
@@ -271,7 +271,7 @@ def test_an_address_that_is_none_is_an_error_that_says_so(address: str) -> None:
     asyncio.run(scene())
 
 
-def test_a_process_that_restarts_is_found_again_and_its_events_are_new_ones() -> None:
+def test_a_restarted_process_is_found_again_with_new_events() -> None:
     async def scene() -> None:
         told: list[tuple[Readings, str | None]] = []
         async with serving() as (server, host, port):
@@ -325,7 +325,7 @@ def document(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", ["stdin", "signal"])
-def test_the_command_is_the_devices_of_a_document(document: Path, tmp_path: Path, how: str) -> None:
+def test_the_command_serves_the_devices_of_a_document(document: Path, tmp_path: Path, how: str) -> None:
     recording = tmp_path / "devices.recording"
     began_ms = time.clock_gettime(time.CLOCK_BOOTTIME) * 1000
 
@@ -351,7 +351,7 @@ def test_the_command_is_the_devices_of_a_document(document: Path, tmp_path: Path
     assert all(line.who == "devices" and line.at_us / 1000 >= began_ms for line in lines)
 
 
-def test_only_some_devices_and_no_words(document: Path) -> None:
+def test_the_command_can_serve_some_devices_quietly(document: Path) -> None:
     async def scene(address: str) -> None:
         async with DevicesClient(address) as client:
             assert await client.readings("door") == {"open": False}
@@ -373,13 +373,13 @@ def test_only_some_devices_and_no_words(document: Path) -> None:
         (("--record", "missing/recording"), "cannot be written"),
     ],
 )
-def test_what_is_asked_wrongly_is_said(document: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_options_are_reported(document: Path, arguments: tuple[str, ...], says: str) -> None:
     done = CliRunner().invoke(app, ["virtual", str(document), *arguments])
     assert done.exit_code == 2
     assert says in done.stderr
 
 
-def test_a_port_that_is_taken_is_said(document: Path) -> None:
+def test_a_port_in_use_is_reported(document: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         at = f"127.0.0.1:{taken.getsockname()[1]}"

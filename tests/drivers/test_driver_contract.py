@@ -130,7 +130,7 @@ def test_an_unknown_command_or_a_missing_argument_is_refused_for_certain(play: C
     play(scene)
 
 
-def test_what_comes_under_an_older_grant_is_refused(play: Callable[..., None]) -> None:
+def test_a_command_under_an_older_grant_is_refused(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         if not rig.fences:
             return
@@ -157,7 +157,7 @@ def test_under_one_grant_a_command_is_done_once_and_another_is_refused(play: Cal
     play(scene)
 
 
-def test_a_silent_device_has_no_answer_and_speaks_again_later(play: Callable[..., None]) -> None:
+def test_a_silent_device_does_not_answer_until_it_recovers(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         rig.misbehave(Misbehaviour(silent=True))
         with pytest.raises(NoAnswerError, match="did not answer within 30 ms; is it on"):
@@ -168,7 +168,7 @@ def test_a_silent_device_has_no_answer_and_speaks_again_later(play: Callable[...
     play(scene)
 
 
-def test_a_device_that_is_gone_says_so_for_certain(play: Callable[..., None]) -> None:
+def test_a_missing_device_fails_for_certain(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         rig.misbehave(Misbehaviour(gone=True))
         for asked in (rig.driver.read(), rig.driver.command(setting(True))):
@@ -181,7 +181,7 @@ def test_a_device_that_is_gone_says_so_for_certain(play: Callable[..., None]) ->
     play(scene)
 
 
-def test_a_slow_device_answers_later_and_a_wrong_one_wrongly(play: Callable[..., None]) -> None:
+def test_slow_and_wrong_devices_answer_late_and_wrong(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         rig.misbehave(Misbehaviour(slow_ms=500.0))
         with pytest.raises(NoAnswerError):
@@ -194,7 +194,7 @@ def test_a_slow_device_answers_later_and_a_wrong_one_wrongly(play: Callable[...,
     play(scene)
 
 
-def test_a_late_command_lands_although_nobody_waits_any_more(play: Callable[..., None]) -> None:
+def test_a_late_command_lands_after_its_timeout(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         rig.misbehave(Misbehaviour(late_ms=60.0))
         with pytest.raises(NoAnswerError):
@@ -236,7 +236,7 @@ def test_many_calls_at_once_each_get_their_own_answer(play: Callable[..., None])
     play(scene)
 
 
-def test_an_event_is_told_until_it_is_acknowledged(play: Callable[..., None]) -> None:
+def test_an_event_is_repeated_until_it_is_acknowledged(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         if not rig.has_events:
             return
@@ -258,7 +258,7 @@ def test_an_event_is_told_until_it_is_acknowledged(play: Callable[..., None]) ->
     play(scene, BUTTON)
 
 
-def test_an_event_before_the_subscription_is_told(play: Callable[..., None]) -> None:
+def test_an_event_before_the_subscription_is_reported(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         token = rig.press({"press": "single"})
         told: list[str | None] = []
@@ -268,7 +268,7 @@ def test_an_event_before_the_subscription_is_told(play: Callable[..., None]) -> 
     play(scene, BUTTON)
 
 
-def test_a_change_is_pushed_to_who_subscribed(play: Callable[..., None]) -> None:
+def test_a_change_is_pushed_to_the_subscriber(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         if not rig.pushes:
             return
@@ -296,7 +296,7 @@ def test_a_later_subscription_replaces_an_earlier_one(play: Callable[..., None])
     play(scene, BUTTON)
 
 
-def test_what_a_prompt_driver_answers_at_once_is_the_same(play: Callable[..., None]) -> None:
+def test_prompt_answers_equal_those_of_read_and_command(play: Callable[..., None]) -> None:
     async def scene(rig: Rig) -> None:
         driver = rig.driver
         if not isinstance(driver, PromptDriver):

@@ -56,7 +56,7 @@ def test_the_example_of_misbehaving_works() -> None:
     asyncio.run(scene())
 
 
-def test_every_option_is_told() -> None:
+def test_every_option_is_documented() -> None:
     for option in _OPTIONS:
         assert f"| `{option}` |" in TEXT
     for parameter in be_devices.__kwdefaults__ or {}:

@@ -43,7 +43,7 @@ def test_a_call_ends_with_its_answer_and_only_once() -> None:
     assert len(bench.calls) == len(bench.engine) == 0
 
 
-def test_of_each_kind_only_so_many_wait() -> None:
+def test_open_calls_of_each_kind_are_bounded() -> None:
     bench = Bench()
     assert [bench.open("lamp"), bench.open("lamp"), bench.open("lamp"), bench.open("door")] == [1, 2, None, 3]
     bench.calls.answer(1, "on")
@@ -60,7 +60,7 @@ def test_all_calls_of_a_kind_end_together() -> None:
     assert bench.ends[2:] == [(0.0, 2, None)]
 
 
-def test_a_call_that_is_forgotten_does_not_end() -> None:
+def test_a_dropped_call_does_not_end() -> None:
     bench = Bench()
     bench.open("lamp")
     bench.open("door")
@@ -80,7 +80,7 @@ def test_an_answer_may_open_the_next_call() -> None:
     assert opened == [2]
 
 
-def test_a_coroutine_waits_for_its_answer_for_so_long_and_no_longer() -> None:
+def test_a_coroutine_waits_until_the_timeout() -> None:
     async def scene() -> None:
         calls: PendingCalls[None, str] = PendingCalls(LoopScheduler(lambda: 0.0), max_each=1)
 

@@ -12,7 +12,7 @@ from comesh.runtime.transport.packets import VERSION, Cookie, Hello, Knock, deco
 COMMAND = (sys.executable, "-m", "comesh.lab.flooding", FROM[0])
 
 
-def test_a_flood_is_bounded_and_goes_on_with_cookies() -> None:
+def test_a_flood_is_bounded_and_peers_continue_with_cookies() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as node:
         node.bind((FROM[0], 0))
         node.settimeout(0.2)
@@ -42,7 +42,7 @@ def test_a_flood_is_bounded_and_goes_on_with_cookies() -> None:
     assert 0 < others <= sent.garbage <= 500
 
 
-def test_a_flood_ends_with_its_starter() -> None:
+def test_a_flood_ends_with_the_process_that_started_it() -> None:
     with subprocess.Popen([*COMMAND, "9", "--seconds", "600"], stdin=subprocess.PIPE) as flood:
         assert flood.stdin is not None
         flood.stdin.close()

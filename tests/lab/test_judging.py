@@ -113,7 +113,7 @@ def test_a_sound_mesh_breaks_nothing(sound: Sound) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 5, 6])
-def test_what_the_swarm_lost_is_found_in_its_recordings(tmp_path: Path, seed: int) -> None:
+def test_losses_of_the_swarm_are_found_in_its_recordings(tmp_path: Path, seed: int) -> None:
     """Power losses and lossy elections: the recordings give the same verdict as the world itself."""
     swarm = Swarm(seed)
     with WorldRecorder(tmp_path, swarm.world).listening():
@@ -210,7 +210,7 @@ def test_a_commit_that_no_quorum_wrote_is_found(changed: Sound) -> None:
     assert Promise.QUORUM in promises(verdict_of(changed))
 
 
-def test_a_leader_that_lost_its_process_is_not_the_same_leader(changed: Sound) -> None:
+def test_a_restarted_leader_is_another_leader(changed: Sound) -> None:
     """A second life in the middle of a leadership, which nobody elected."""
     ballots: list[LeaderChanged] = []
 
@@ -237,7 +237,7 @@ def test_a_leader_that_lost_its_process_is_not_the_same_leader(changed: Sound) -
     assert "after a restart" in str(verdict_of(changed))
 
 
-def test_a_group_that_nobody_serves_is_found(tmp_path: Path) -> None:
+def test_a_group_without_a_leader_is_found(tmp_path: Path) -> None:
     died_ms = 8000.0
     recorded = (
         tmp_path,

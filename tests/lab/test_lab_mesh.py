@@ -93,7 +93,7 @@ def wait_until_ready(mesh: Mesh) -> None:
     mesh.wait_for(mesh.is_ready, "all nodes are ready and know each other", bound_s=BOUND_S)
 
 
-def test_a_mesh_goes_on_through_death_darkness_and_parting(document: Path, tmp_path: Path) -> None:
+def test_a_mesh_survives_kills_power_losses_and_partitions(document: Path, tmp_path: Path) -> None:
     links = ProxyThread(seed=1)
     with Mesh(document, tmp_path / "mesh", links=links) as mesh:
         mesh.start_all()
@@ -159,7 +159,7 @@ def test_a_mesh_works_over_hops(document: Path, tmp_path: Path) -> None:
     assert verdict.acts > 6
 
 
-def test_a_process_that_stands_still_is_reported_from_one_that_ended(document: Path, tmp_path: Path) -> None:
+def test_a_stuck_process_is_told_apart_from_one_that_ended(document: Path, tmp_path: Path) -> None:
     with Mesh(document, tmp_path / "mesh") as mesh:
         mesh.start("n1")
         mesh.wait_for(lambda: mesh.status("n1") is not None, "it answers", bound_s=BOUND_S)

@@ -158,7 +158,7 @@ def test_impossible_links_are_refused() -> None:
         mesh.cut("n1", "n2")
 
 
-def test_without_the_programs_it_says_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert what_is_missing().startswith("not installed: iproute2, babeld, nftables")
@@ -177,7 +177,7 @@ def test_shapes_are_those_of_the_paper(seed: int) -> None:
     assert not is_connected(["a", "b", "c"], [("a", "b")])
 
 
-def test_leftovers_that_another_lab_removes_first_are_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_may_be_removed_by_another_lab_first(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [f"{namespaces.PREFIX}999999999-0-n1", f"{namespaces.PREFIX}999999999-0-n2"]
 
     def another_was_faster(namespace: str) -> None:

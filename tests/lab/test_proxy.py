@@ -101,7 +101,7 @@ def has_ipv6() -> bool:
     "host",
     ["127.0.0.1", pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here"))],
 )
-def test_an_answer_to_where_it_came_from_finds_back(host: str) -> None:
+def test_an_answer_to_the_source_address_arrives(host: str) -> None:
     async def body(mesh: Mesh) -> None:
         mesh.send("a", "b", b"hello")
         await mesh.ears["b"].hears(lambda ear: len(ear.heard) == 1)
@@ -213,7 +213,7 @@ def test_datagrams_are_repeated_and_overtaken() -> None:
     run(body)
 
 
-def test_a_stranger_is_not_taken_for_the_node() -> None:
+def test_a_datagram_of_a_stranger_is_not_relayed() -> None:
     async def body(mesh: Mesh) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.bind(("127.0.0.1", 0))

@@ -29,7 +29,7 @@ def number_of(disk: RecordedDisk) -> int:
     return disk.image().configs[CONFIG.mark].number
 
 
-def test_a_killed_process_leaves_what_it_wrote() -> None:
+def test_a_killed_process_leaves_all_its_records() -> None:
     machine = written(5, flushed_byte=20)
     machine.end(began())
     assert machine.process is None
@@ -38,7 +38,7 @@ def test_a_killed_process_leaves_what_it_wrote() -> None:
     assert machine.disk.image().configs[CONFIG.mark].whole
 
 
-def test_a_power_loss_takes_what_was_not_flushed() -> None:
+def test_a_power_loss_takes_unflushed_records() -> None:
     machine = written(5, flushed_byte=30)
     machine.end(began(power_lost=True))
     assert (number_of(machine.disk), machine.disk.lost_power) == (2, True)
@@ -47,13 +47,13 @@ def test_a_power_loss_takes_what_was_not_flushed() -> None:
     assert not machine.disk.image().configs[CONFIG.mark].whole
 
 
-def test_what_the_next_process_found_is_what_was_left() -> None:
+def test_the_next_process_finds_the_remaining_records() -> None:
     machine = written(5, flushed_byte=30)
     machine.end(began(power_lost=True, at_byte=45))
     assert number_of(machine.disk) == 3
 
 
-def test_an_unannounced_cut_counts_too() -> None:
+def test_an_unannounced_power_cut_counts_too() -> None:
     machine = written(5, flushed_byte=30)
     machine.end(None)
     machine.disk.cut(40)
@@ -70,7 +70,7 @@ def test_another_store_is_another_disk() -> None:
     assert machine.disk.store == 8
 
 
-def test_what_was_not_recorded_any_more_makes_a_disk_unsure() -> None:
+def test_records_missing_at_the_end_make_a_disk_uncertain() -> None:
     longer = written(2, flushed_byte=30)
     longer.end(began(at_byte=50))
     longer.begin(1.0, began(at_byte=50))
@@ -81,7 +81,7 @@ def test_what_was_not_recorded_any_more_makes_a_disk_unsure() -> None:
     assert stranger.disk.unsure
 
 
-def test_who_runs_since_when() -> None:
+def test_lives_are_known_by_time() -> None:
     machines = RecordedMachines()
     machine = machines.of("n1", NodeId("n1"))
     assert not machines.runs_since(NodeId("n1"), 5.0)

@@ -94,7 +94,7 @@ def deployment(text: str) -> Deployment:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_mesh_goes_on_by_the_new_document(change: str) -> None:
+def test_a_mesh_continues_with_the_new_document(change: str) -> None:
     after = BEFORE
     for old, new in CHANGES[change]:
         assert old in after, old

@@ -119,14 +119,14 @@ def test_a_flush_makes_everything_before_it_durable() -> None:
     assert list(disk.image().documents) == [1, 2]
 
 
-def test_what_a_machine_holds_after_flush_ms_is_durable_without_being_written_again() -> None:
+def test_records_older_than_flush_ms_are_durable() -> None:
     disk = Disk(1, initialised=True, flush_ms=50.0)
     disk.write(document(1), flush=False, now_ms=0.0)
     assert disk.lose_power(50.0, Draws(1)) == 0
     assert list(disk.image().documents) == [1]
 
 
-def test_strict_durability_cuts_all_that_was_not_flushed_and_says_nothing() -> None:
+def test_strict_durability_loses_all_unflushed_records_without_a_report() -> None:
     toys = Toys(line(1), {"n0": Writer(flush_at=30)}, settings=STRICT)
     world = toys.world
     world.run_until(1005.0)
@@ -168,7 +168,7 @@ def test_a_machine_that_never_ran_lost_nothing() -> None:
     assert not last_start(toys["n0"]).power_lost
 
 
-def test_a_wiped_disk_is_another_one() -> None:
+def test_a_wiped_disk_has_a_new_store() -> None:
     toys = Toys(line(1), {"n0": once(Persist(document(1)))})
     world = toys.world
     machine = world.machines["n0"]
@@ -249,7 +249,7 @@ def test_a_full_disk_stops_the_step_and_says_so_next() -> None:
     assert list(machine.disk.image().documents) == [0, 100, 400]
 
 
-def test_a_failed_write_is_told_before_what_waits_and_mending_shows_the_latest() -> None:
+def test_a_failed_write_is_reported_before_waiting_events() -> None:
     """On a slow machine a message waits when the write fails, and a record is written before it is mended."""
     toys = Toys(line(2), {"n0": full_disk_script, "n1": once(Send(N0, LIFE, PING))})
     world = toys.world
@@ -266,7 +266,7 @@ def test_a_failed_write_is_told_before_what_waits_and_mending_shows_the_latest()
     assert list(mended.journal.documents) == [130], "the step that was under way has written"
 
 
-def test_a_process_can_start_from_a_full_disk_and_dies_with_what_waited() -> None:
+def test_a_process_starts_from_a_full_disk_and_loses_waiting_events_when_it_dies() -> None:
     toys = Toys(line(2), {"n0": full_disk_script})
     world = toys.world
     machine = world.machines["n0"]

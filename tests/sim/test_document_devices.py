@@ -63,7 +63,7 @@ class Reader:
         return []
 
 
-def test_the_offices_devices_answer_what_the_document_names_within_its_ranges() -> None:
+def test_devices_of_the_office_answer_within_the_ranges_of_the_document() -> None:
     deployment = document(OFFICE)
     topology = topology_of_plan(plan_of(deployment))
     reader = Reader(list(deployment.devices))
@@ -89,7 +89,7 @@ def test_the_offices_devices_answer_what_the_document_names_within_its_ranges() 
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_every_command_does_what_the_document_says(file: Path) -> None:
+def test_every_command_has_the_effect_that_the_document_gives(file: Path) -> None:
     deployment = document(file)
     specs = device_specs(deployment, 1)
     for device_id, device in deployment.devices.items():
@@ -149,7 +149,7 @@ def test_behaviour_follows_the_seed() -> None:
     assert device_specs(deployment, 1) == device_specs(deployment, 1) != device_specs(deployment, 2)
 
 
-def test_a_command_that_toggles_does() -> None:
+def test_a_toggle_command_inverts_its_reading() -> None:
     device = {"readings": {"lit": "bool"}, "on": "a", "commands": {"flip": {"toggles": "lit"}}}
     deployment = Deployment.model_validate({"devices": {"lamp": device}})
     assert device_specs(deployment, 1)[DeviceId("lamp")].commands["flip"].toggles == "lit"

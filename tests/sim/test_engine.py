@@ -30,7 +30,7 @@ def test_runs_up_to_and_including_the_end_and_goes_on_later() -> None:
     assert ran == [1.0, 2.0, 3.0]
 
 
-def test_what_is_past_happens_now() -> None:
+def test_a_past_time_means_now() -> None:
     engine = Engine()
     times: list[float] = []
     engine.run_until(10.0)

@@ -77,7 +77,7 @@ def test_every_fault_has_a_name_of_its_own() -> None:
     assert KINDS["power-loss"] is PowerLoss
 
 
-def test_faults_are_sorted_and_told_readably() -> None:
+def test_faults_are_sorted_and_described() -> None:
     schedule = parse_schedule(
         """
         faults:
@@ -143,7 +143,7 @@ def test_mistakes_have_their_line() -> None:
     assert good.place_of(None) is None
 
 
-def test_durations_as_people_write_them() -> None:
+def test_durations_with_units() -> None:
     plain = parse_schedule(
         "[{fault: pause, at_ms: 5000, node: a, for_ms: 500}, {fault: skew, at_ms: 0, node: a, by_ms: -90000}]"
     )
@@ -191,14 +191,14 @@ def test_random_schedules_come_from_the_seed_and_keep_the_end_quiet() -> None:
     assert parse_schedule(drawn.to_yaml()) == drawn
 
 
-def test_what_is_drawn_ends_by_itself() -> None:
+def test_drawn_faults_end_by_themselves() -> None:
     wanted = RandomFaults(run_ms=600_000.0, per_minute={"crash": 6.0})
     drawn = random_schedule(make_topology(Shape.GRID, devices=40, seed=1), wanted, 1).faults
     assert len(drawn) == 54
     assert all(isinstance(fault, Crash) and fault.keep_disk and fault.for_ms is not None for fault in drawn)
 
 
-def test_one_class_does_not_move_another() -> None:
+def test_one_class_does_not_change_the_draws_of_another() -> None:
     topology = make_topology(Shape.GRID, devices=40, seed=1)
     alone = random_schedule(topology, RandomFaults(run_ms=3e5, per_minute={"pause": 2.0}), 1)
     both = random_schedule(topology, RandomFaults(run_ms=3e5, per_minute={"pause": 2.0, "loss": 2.0}), 1)

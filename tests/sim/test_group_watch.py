@@ -56,7 +56,7 @@ def test_a_group_waits_from_the_second_crash_to_the_first_restart() -> None:
     assert watch.splits() == (), "who does not run is in no part"
 
 
-def test_who_leads_is_what_the_nodes_have() -> None:
+def test_the_leader_is_the_one_that_the_nodes_have() -> None:
     leader = PROGRAM.plan.genesis["c1"][0]
     _, watch, groups = watched(Kill(at_ms=10_500, node=leader))
     now = groups.now["c1"]
@@ -84,7 +84,7 @@ def test_a_cut_in_one_direction_splits_too() -> None:
     assert watch.without_majority() == {"c1": (Span(20.0, 30.0),), "deployment": (Span(20.0, 30.0),)}
 
 
-def test_looking_changes_nothing() -> None:
+def test_watching_changes_nothing() -> None:
     fault = Partition(at_ms=9_500, sources=(A,), for_ms=5_000)
     simulation, *_ = watched(fault)
     alone = Simulation(simulation.world.topology, seed=1, faults=Schedule((fault,)), program=PROGRAM)

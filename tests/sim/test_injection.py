@@ -116,7 +116,7 @@ def test_a_kill_leaves_the_machine_relaying_and_its_journal_whole() -> None:
     assert crashed["n1"].given(Started)[0].power_lost
 
 
-def test_a_restart_of_what_runs_keeps_its_disk() -> None:
+def test_restarting_a_running_node_keeps_its_disk() -> None:
     toys = run(Restart(at_ms=50.0, node=N1, keep_disk=False))
     assert toys.world.machines["n1"].disk.initialised
     assert len(toys.lives["n1"]) == 1
@@ -348,7 +348,7 @@ def test_wrong_names_are_refused_before_the_run(fault: Fault, complaint: str) ->
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_is_drawn_can_be_carried_out(seed: int) -> None:
+def test_every_drawn_fault_can_be_injected(seed: int) -> None:
     topology = line(6, devices=4)
     scripts = {f"n{index}": ticking(200.0, to=N0) for index in range(1, 6)}
     button = DeviceSpec(sources={"press": Constant("short")}, event=True)
@@ -389,7 +389,7 @@ def test_a_device_that_is_down_leaves_its_neighbour_at_the_same_place_up() -> No
 
 
 @pytest.mark.parametrize("run_ms", [500.0, 1000.0, 1400.0, 60_000.0])
-def test_who_leaves_is_gone_before_it_is_restarted(run_ms: float) -> None:
+def test_a_node_that_leaves_has_stopped_before_it_restarts(run_ms: float) -> None:
     wanted = RandomFaults(run_ms=run_ms, quiet_ms=0.0, per_minute={"leave": 200.0})
     faults = random_schedule(line(40), wanted, 1).faults
     left = {fault.node: fault.at_ms for fault in faults if isinstance(fault, Leave)}

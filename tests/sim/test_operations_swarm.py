@@ -32,7 +32,7 @@ def test_a_seed_draws_and_does_the_same_every_time() -> None:
     assert run_seed(7) == run_seed(7)
 
 
-def test_people_do_everything() -> None:
+def test_every_kind_of_operation_is_drawn() -> None:
     cases = [draw(seed)[0] for seed in range(60)]
     drawn = Counter(one.what for case in cases for one in case.operations)
     assert set(drawn) == set(What) == set(MEANINGS)
@@ -101,7 +101,7 @@ def test_a_revoked_node_is_replaced_under_its_name() -> None:
     assert verdict.done["replaced"] == 1
 
 
-def test_of_two_versions_on_one_base_one_loses() -> None:
+def test_one_of_two_versions_on_one_base_is_refused() -> None:
     one = operation(What.APPLY, pick=1)
     mesh = Quiet(one, replace(one, request="rival", pick=2, by="bob"))
     verdict = mesh.swarm.run()
@@ -111,7 +111,7 @@ def test_of_two_versions_on_one_base_one_loses() -> None:
     assert "it builds on version 1, but the deployment is at 2" in refused
 
 
-def test_versions_refuse_what_a_deployment_refuses() -> None:
+def test_versions_are_checked_like_deployments() -> None:
     case, topology, program, specs = draw(4)
     compiler = Compiler(case, topology, specs)
     for edit, why in (

@@ -47,7 +47,7 @@ def test_runs_add_up_and_wait_for_each_other() -> None:
     assert report.checked
 
 
-def test_a_followed_run_is_told_from_its_firing_to_its_end() -> None:
+def test_a_followed_run_is_kept_from_its_firing_to_its_end() -> None:
     report = watched()
     assert {trace.routine for trace in report.traces} == {FOLLOWED}
     finished = [trace for trace in report.traces if trace.outcome == "finished"]
@@ -96,12 +96,12 @@ def test_handoffs_are_counted() -> None:
     assert all(counts.handoffs >= 1 for counts in report.groups)
 
 
-def test_waits_of_nobody() -> None:
+def test_waits_without_samples() -> None:
     assert waits([]).count == 0
     assert waits([3.0, 1.0, 2.0]).median_ms == 2.0
 
 
-def test_what_a_fallen_leader_could_not_tell_is_known_by_the_next() -> None:
+def test_ends_that_a_dead_leader_did_not_report_come_from_the_next() -> None:
     work = workload()
     simulation = Simulation(TOPOLOGY, seed=1, program=work.program, devices=work.devices)
     watch = ProtocolWatch(simulation.world, work.program.plan.genesis, [FOLLOWED])
@@ -121,7 +121,7 @@ def test_what_a_fallen_leader_could_not_tell_is_known_by_the_next() -> None:
     assert runs.fired == runs.finished + runs.failed + runs.untold + len(runs.going)
 
 
-def test_firings_that_a_fallen_leader_could_not_tell_are_known_by_the_next() -> None:
+def test_firings_that_a_dead_leader_did_not_report_come_from_the_next() -> None:
     work = workload()
     simulation = Simulation(TOPOLOGY, seed=1, program=work.program, devices=work.devices)
     watch = ProtocolWatch(simulation.world, work.program.plan.genesis)

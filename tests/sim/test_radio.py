@@ -54,7 +54,7 @@ def test_dead_neighbours_do_not_share_the_air() -> None:
     assert mesh.transmit(parcel(1, 2)) == (pytest.approx(10 + 2 * 1),)
 
 
-def test_who_is_down_does_not_relay_but_is_still_sent_to() -> None:
+def test_a_station_that_is_down_does_not_relay_but_is_a_destination() -> None:
     mesh = named(radio())
     mesh.set_up(2, False)
     assert mesh.transmit(parcel(0, 3)) == ()
@@ -97,7 +97,7 @@ def floyd(neighbours: tuple[tuple[int, ...], ...], up: np.ndarray) -> np.ndarray
     return hops
 
 
-def test_more_stations_than_one_search_takes() -> None:
+def test_routes_of_more_stations_than_one_search_takes() -> None:
     topology = make_topology(Shape.LINE, devices=1100, seed=1)
     routes = Routes(topology, stream(1, "test"))
     first, last = 0, 1099
@@ -149,7 +149,7 @@ def test_loss_rates(settings: dict[str, float], arrive: float) -> None:
     assert sum(mesh.traffic.losses().values()) == MANY - arrived
 
 
-def test_what_is_lost_on_a_hop_has_used_the_air_up_to_there() -> None:
+def test_a_lost_message_counts_on_the_hops_before_the_loss() -> None:
     """Of each message, hop h is transmitted with probability 0.8^(h-1)."""
     mesh = named(radio(loss_per_hop=0.2))
     for _ in range(MANY):
@@ -217,7 +217,7 @@ def test_many_kinds() -> None:
     assert mesh.traffic.total(kind="unheard of").sent == Amount()
 
 
-def test_reachability_is_what_the_packed_length_says() -> None:
+def test_reachability_agrees_with_the_packed_length() -> None:
     mesh = radio()
     mesh.cut(1, {0}, {1})
     mesh.transmit(parcel(0, 3))

@@ -14,7 +14,7 @@ A, B = NodeId("a"), NodeId("b")
 
 
 @pytest.mark.parametrize("culprits", [{7}, {0, 99}, {3, 40, 41, 77}])
-def test_what_is_needed_is_found(culprits: set[int]) -> None:
+def test_the_necessary_items_are_found(culprits: set[int]) -> None:
     tries = 0
 
     def breaks(items: Iterable[int]) -> bool:
@@ -46,7 +46,7 @@ def _suits(seed: int) -> bool:
 SEED = next(seed for seed in range(1, 1000) if _suits(seed))
 
 
-def test_a_case_keeps_what_it_needs_and_nothing_else() -> None:
+def test_a_case_shrinks_to_its_necessary_parts() -> None:
     drawn, *_ = draw(SEED)
     first = whole(SEED, "safety")
     assert first.case() == drawn

@@ -18,7 +18,7 @@ GRID = make_topology(Shape.GRID, devices=30, seed=1)
 NODES = sorted(GRID.nodes)
 
 
-def test_crashes_are_detected_by_all_and_nobody_else_is_accused() -> None:
+def test_crashes_are_detected_by_all_without_false_alarms() -> None:
     simulation = Simulation(GRID, seed=1, faults=crashes(NODES[:2], first_ms=20_000.0, every_ms=10_000.0))
     simulation.run(minutes=1)
     report = simulation.report()
@@ -70,7 +70,7 @@ def test_nodes_that_have_met_already_stay_quiet() -> None:
     assert simulation.report().traffic != ()
 
 
-def test_progress_is_told_and_changes_nothing() -> None:
+def test_reporting_progress_changes_nothing() -> None:
     told: list[float] = []
     watched, plain = Simulation(GRID, seed=1), Simulation(GRID, seed=1)
     watched.run(seconds=2.5, progress=told.append)

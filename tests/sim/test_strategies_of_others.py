@@ -44,7 +44,7 @@ def registered() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("strategies", [*((name,) for name in OWN), (*OWN, "sequential", "optimistic")])
-def test_promises_hold_with_strategies_of_ones_own(strategies: tuple[str, ...]) -> None:
+def test_promises_hold_with_registered_strategies(strategies: tuple[str, ...]) -> None:
     workload = contention_workload(
         TOPOLOGY,
         SelectionSettings(cluster_size=8),

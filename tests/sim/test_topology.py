@@ -90,7 +90,7 @@ def test_spacing_scales_everything() -> None:
     assert far.places[-1].x_mm == 5 * near.places[-1].x_mm
 
 
-def test_what_cannot_be_made_is_refused() -> None:
+def test_impossible_topologies_are_refused() -> None:
     with pytest.raises(TopologyError, match="at least one device"):
         make_topology(Shape.GRID, devices=0)
     with pytest.raises(TopologyError, match="below one spacing"):
@@ -121,7 +121,7 @@ def test_a_plan_gets_the_shortest_reach_that_connects_it() -> None:
     assert reached(topology)
 
 
-def test_a_plan_with_a_reach_too_short_is_told_what_would_do() -> None:
+def test_too_short_a_reach_is_refused_with_a_sufficient_one() -> None:
     places = [Place(0, 0), Place(3000, 4000)]
     with pytest.raises(TopologyError, match="5000 mm would connect"):
         topology_of_plan(plan(places, []), reach_mm=4999)

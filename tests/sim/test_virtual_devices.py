@@ -80,7 +80,7 @@ def test_sources() -> None:
         Script(((2.0, 1), (1.0, 2)))
 
 
-def test_a_random_walk_depends_on_time_and_seed_not_on_who_looks() -> None:
+def test_a_random_walk_depends_on_time_and_seed_only() -> None:
     walk = RandomWalk(start=20.0, step=0.5, low=19.0, high=21.0, every_ms=10.0)
     often = shown(walk, [float(at_ms) for at_ms in range(2000)])
     assert often[-1] == shown(walk, [1999.0])[0]
@@ -91,7 +91,7 @@ def test_a_random_walk_depends_on_time_and_seed_not_on_who_looks() -> None:
     assert all(isinstance(value, int) for value in whole)
 
 
-def test_readings_walk_by_themselves_whatever_else_the_device_has() -> None:
+def test_each_reading_has_its_own_random_stream() -> None:
     walk = RandomWalk(every_ms=10.0)
     both = DeviceSpec(sources={"one": walk, "other": walk})
     alone = DeviceSpec(sources={"other": walk})
@@ -104,7 +104,7 @@ def test_readings_walk_by_themselves_whatever_else_the_device_has() -> None:
     assert shown["other"] == second.readings(D0, 5000.0)["other"]
 
 
-def test_a_read_takes_the_way_there_the_latency_and_the_way_back() -> None:
+def test_a_read_takes_latency_and_both_ways() -> None:
     sensor = DeviceSpec(sources={"celsius": Constant(21.5), "co2": Constant(400)}, latency_ms=5.0)
     world, asking = world_of([(0.0, ReadDevice(D1, 7))], {D1: sensor})
     world.run_until(500.0)
@@ -153,7 +153,7 @@ def test_commands_set_readings_take_time_and_are_logged() -> None:
 @pytest.mark.parametrize(
     ("command", "why"), [("explode", "no command 'explode'"), ("dim", "'dim' needs an argument")]
 )
-def test_what_a_device_cannot_do_it_refuses(command: str, why: str) -> None:
+def test_unknown_commands_are_refused(command: str, why: str) -> None:
     world, asking = world_of([(0.0, CommandDevice(D0, 1, Action(command)))], {D0: LAMP})
     world.run_until(500.0)
     assert [event for _, event in asking.answers] == [DeviceAnswered(device=D0, call=1, error=why)]
@@ -162,7 +162,7 @@ def test_what_a_device_cannot_do_it_refuses(command: str, why: str) -> None:
     assert acted.readings == {"on": False, "level": 40, "scene": "day"}, "nothing changed"
 
 
-def test_a_device_of_which_nothing_is_said_is_a_switch() -> None:
+def test_a_device_without_a_spec_is_a_switch() -> None:
     plan: list[tuple[float, Effect]] = [
         (0.0, CommandDevice(D0, 1, Action("on"))),
         (200.0, CommandDevice(D0, 2, Action("off"))),
@@ -248,13 +248,13 @@ def test_specs_for_devices_that_do_not_exist_are_refused() -> None:
         world_of([], {DeviceId("d7"): DeviceSpec()})
 
 
-def test_a_command_sets_only_readings_that_there_are() -> None:
+def test_a_command_sets_existing_readings_only() -> None:
     for sets in ("level", {"level": 1}):
         with pytest.raises(ValueError, match="command dim sets level, which is no reading"):
             DeviceSpec(commands={"dim": CommandSpec(sets=sets)})
 
 
-def test_a_command_toggles_what_is_so() -> None:
+def test_a_toggle_inverts_the_current_reading() -> None:
     spec = DeviceSpec(
         sources={"on": Script(((0.0, False), (100.0, True)))}, commands={"toggle": CommandSpec(toggles="on")}
     )
@@ -273,7 +273,7 @@ def origin(grant: Stamp | None) -> Origin:
     return Origin(RunId(RoutineId("dusk"), 1, stamp(3)), grant=grant)
 
 
-def test_a_command_says_for_which_run_it_is_and_the_log_keeps_it() -> None:
+def test_the_log_records_the_run_of_a_command() -> None:
     run = RunId(RoutineId("dusk"), 1, stamp(3))
     command = CommandDevice(D1, 1, Action("dim", 5), Origin(run, 2, 4, stamp(9)))
     world, asking = world_of([(100.0, command)], {D1: LAMP})
@@ -343,7 +343,7 @@ def test_a_device_that_fences_refuses_older_grants(fences: bool) -> None:
 
 @pytest.mark.parametrize("after_ms", [1.0, 500.0])
 @pytest.mark.parametrize("fences", [True, False])
-def test_a_command_that_comes_again_under_its_grant_is_done_once(fences: bool, after_ms: float) -> None:
+def test_a_repeated_command_under_one_grant_is_done_once(fences: bool, after_ms: float) -> None:
     spec = DeviceSpec(
         sources={"on": Constant(False)},
         commands={"flip": CommandSpec(toggles="on", takes_ms=100.0)},

@@ -50,7 +50,7 @@ def heard(toys: Toys, node: str) -> list[tuple[float, str | None]]:
     return [(round(at_ms), event.token) for at_ms, event in life.seen if isinstance(event, DeviceReported)]
 
 
-def test_a_press_comes_once_it_is_acknowledged_it_is_over() -> None:
+def test_an_event_is_not_repeated_once_it_is_acknowledged() -> None:
     toys = toys_with(n0=Subscriber())
     world = toys.world
     world.run_until(100.0)
@@ -73,7 +73,7 @@ def test_a_press_comes_once_it_is_acknowledged_it_is_over() -> None:
     assert (sent["Subscribe"], sent["DeviceReported"], sent["AcknowledgeEvent"]) == (1, 2, 2)
 
 
-def test_what_is_not_acknowledged_comes_again_and_keeps_the_next_waiting() -> None:
+def test_an_unacknowledged_event_is_repeated_and_delays_the_next() -> None:
     toys = toys_with(n0=Subscriber(acks=False))
     world = toys.world
     world.run_until(100.0)
@@ -83,7 +83,7 @@ def test_what_is_not_acknowledged_comes_again_and_keeps_the_next_waiting() -> No
     assert heard(toys, "n0") == [(at, "00000001") for at in (120, 1120, 2120, 3120)]
 
 
-def test_the_last_subscriber_is_told_and_nobody_before_there_is_one() -> None:
+def test_only_the_last_subscriber_gets_events() -> None:
     toys = toys_with(n0=Subscriber(acks=False, at_ms=2000.0), n1=Subscriber(acks=False, at_ms=3500.0))
     toys.world.run_until(100.0)
     toys.world.devices[D0].press({})
@@ -110,7 +110,7 @@ def test_events_survive_loss_a_dead_subscriber_and_a_device_that_is_down() -> No
     assert not any(3000 < at < 6000 for at, _ in heard(toys, "n0") + heard(toys, "n1"))
 
 
-def test_what_a_device_keeps_is_bounded() -> None:
+def test_kept_events_are_bounded() -> None:
     toys = toys_with()
     for _ in range(EVENTS_KEPT + 2):
         toys.world.devices[D0].press({})
@@ -138,7 +138,7 @@ def test_some_have_events_by_themselves_from_the_seed() -> None:
     assert times == pressed(1) != pressed(2)
 
 
-def test_a_subscription_to_what_does_not_exist_goes_nowhere() -> None:
+def test_a_subscription_to_an_unknown_device_is_ignored() -> None:
     gone = DeviceId("d9")
 
     def script(event: AnyEvent, now_ms: float) -> list[Effect]:

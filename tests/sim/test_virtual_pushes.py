@@ -44,7 +44,7 @@ def reports(toys: Toys, node: str) -> list[tuple[float, object]]:
     ]
 
 
-def test_a_change_is_told_at_once_and_once() -> None:
+def test_a_change_is_pushed_at_once_and_once() -> None:
     toys = toys_with(push=True, n0=Reader())
     toys.world.run_until(6000.0)
     first = (20 + LOOK_MS + 20, False)
@@ -60,7 +60,7 @@ def test_without_push_readings_are_only_read() -> None:
     assert len(toys["n0"].given(DeviceAnswered)) == 6
 
 
-def test_the_one_that_began_to_read_last_is_told() -> None:
+def test_the_last_node_to_begin_reading_gets_pushes() -> None:
     toys = toys_with(push=True, n0=Reader(), n1=Reader(at_ms=3000.0))
     toys.world.run_until(4900.0)
     assert reports(toys, "n0") == [(240, False), (2520, True)]
@@ -73,7 +73,7 @@ def test_a_subscription_is_renewed_every_five_seconds() -> None:
     assert toys.world.traffic.total(kind="Subscribe").sent.messages == 3
 
 
-def test_a_device_that_is_down_tells_nothing_and_goes_on_afterwards() -> None:
+def test_a_device_that_is_down_pushes_nothing_until_it_is_up() -> None:
     toys = toys_with(push=True, n0=Reader())
     world = toys.world
     world.run_until(2000.0)
@@ -85,7 +85,7 @@ def test_a_device_that_is_down_tells_nothing_and_goes_on_afterwards() -> None:
     assert reports(toys, "n0") == told, "what changed meanwhile it tells once it is back"
 
 
-def test_event_devices_tell_events_only() -> None:
+def test_event_devices_push_events_only() -> None:
     toys = toys_with(push=True, spec=BUTTON, n0=Reader())
     toys.world.run_until(6000.0)
     assert toys["n0"].given(DeviceReported) == []
@@ -100,7 +100,7 @@ def test_sources_know_when_they_may_change() -> None:
     assert [next_change_ms(script, at_ms) for at_ms in (0.0, 10.0, 15.0, 20.0)] == [10.0, 20.0, 20.0, None]
 
 
-def test_the_next_change_is_later_than_now_whatever_the_rounding() -> None:
+def test_the_next_change_is_later_than_now_despite_rounding() -> None:
     wave = SquareWave(period_ms=0.7)
     at_ms = 0.0
     for _ in range(10_000):

@@ -46,7 +46,7 @@ def values_at(devices: Shelf, predicate: Predicate, at_ms: float) -> dict[Readin
 
 
 @pytest.mark.parametrize("make", [paper, contention])
-def test_a_seed_is_a_workload(make: Callable[[int], Workload]) -> None:
+def test_a_seed_decides_the_workload(make: Callable[[int], Workload]) -> None:
     one, same, other = make(1), make(1), make(2)
     assert one.program.plan == same.program.plan
     assert one.program.routines == same.program.routines
@@ -54,7 +54,7 @@ def test_a_seed_is_a_workload(make: Callable[[int], Workload]) -> None:
     assert one.program.routines != other.program.routines
 
 
-def test_one_more_routine_leaves_the_others() -> None:
+def test_adding_a_routine_does_not_change_the_others() -> None:
     fewer, more = paper(routines=10, alone=False), paper(routines=11, alone=False)
     assert {name: more.program.routines[name] for name in fewer.program.routines} == fewer.program.routines
     assert set(fewer.fires_ms) < set(more.fires_ms)
@@ -75,7 +75,7 @@ def test_every_routine_has_a_group_and_commands_that_its_devices_know(make: Call
             assert action.idempotent == (action.command != "toggle") == (action.expects is not None)
 
 
-def test_what_a_command_expects_is_what_the_device_shows() -> None:
+def test_a_device_shows_the_readings_that_a_command_expects() -> None:
     workload = paper_workload(MESH, SELECTION, SETTINGS, routines=20, seed=1)
     devices = virtual(workload)
     for routine in workload.program.routines.values():
@@ -107,7 +107,7 @@ def test_routines_touch_five_devices_on_average() -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_each_clause_becomes_true_when_it_is_said_to(alone: bool) -> None:
+def test_each_clause_becomes_true_at_its_given_time(alone: bool) -> None:
     workload = paper(alone=alone)
     devices = virtual(workload)
     assert len(workload.fires_ms) == 3 * 40
@@ -170,7 +170,7 @@ def test_unknown_is_as_in_clauses() -> None:
 # -- contention --------------------------------------------------------------------------------------------
 
 
-def test_twenty_routines_want_the_same_few_devices_for_ever() -> None:
+def test_twenty_routines_compete_for_the_same_few_devices() -> None:
     workload = contention()
     routines = workload.program.routines
     assert len(routines) == 20

@@ -134,7 +134,7 @@ def test_the_dead_hear_nothing_and_do_not_relay() -> None:
     assert total.sent.messages == total.received.messages + 2
 
 
-def test_what_is_under_way_to_a_process_does_not_reach_its_successor_by_timer() -> None:
+def test_timers_of_a_process_do_not_reach_its_successor() -> None:
     toys = Toys(line(1), {"n0": ticking(100.0)})
     world = toys.world
     world.engine.at(50.0, 0, world.crash, world.machines["n0"])
@@ -266,7 +266,7 @@ def test_leaving_is_asked_for() -> None:
     toys.world.ask_to_leave(toys.world.machines["n0"])
 
 
-def test_a_copied_card_speaks_from_elsewhere_and_peers_follow() -> None:
+def test_peers_follow_a_copied_card_to_its_address() -> None:
     """n2 answers whoever of the two n0 spoke to it last; the copy boots above the disk it was copied from."""
 
     def script(event: AnyEvent, now_ms: float) -> list[Effect]:
@@ -303,7 +303,7 @@ def test_a_copied_card_speaks_from_elsewhere_and_peers_follow() -> None:
     assert world.radio.up == [False, True, True, True], "n3 still runs where the copy was"
 
 
-def test_a_revoked_machine_is_not_heard_and_hears_nobody_and_another_takes_its_place() -> None:
+def test_a_revoked_machine_is_cut_off_and_replaced() -> None:
     toys = Toys(line(2), {"n0": ticking(50.0, to=N1), "n1": ticking(50.0, to=N0)})
     world = toys.world
     world.run_until(1000.0)
@@ -329,7 +329,7 @@ def test_a_revoked_machine_is_not_heard_and_hears_nobody_and_another_takes_its_p
     assert world.machines["n1"].process is not None
 
 
-def test_nothing_starts_a_machine_that_is_away_or_darkens_its_station() -> None:
+def test_an_absent_machine_is_never_started_and_its_station_stays_up() -> None:
     toys = Toys(line(2), {})
     world = toys.world
     world.run_until(1000.0)
@@ -369,7 +369,7 @@ def test_the_inbox_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("through_wire", [False, True])
 @pytest.mark.parametrize("to", [N0, N1])
-def test_what_is_too_big_for_the_wire_is_dropped_and_counted(through_wire: bool, to: NodeId) -> None:
+def test_messages_too_big_for_the_wire_are_dropped_and_counted(through_wire: bool, to: NodeId) -> None:
     huge = Gossip(GossipItems(announcements=(Announcement("key", 1, bytes(MAX_DATAGRAM_BYTES)),)))
     settings = WorldSettings(start_spread_ms=0.0, through_wire=through_wire)
     toys = Toys(line(2), {"n0": once(Send(to, LIFE, huge), Send(to, LIFE, PING))}, settings=settings)
@@ -404,7 +404,7 @@ def test_datagrams_carry_the_version_that_their_sender_works_by() -> None:
     assert [event.deployment for event in toys["n1"].given(MessageReceived)] == [1, 2]
 
 
-def test_people_ask_a_node_that_runs() -> None:
+def test_requests_of_people_need_a_running_node() -> None:
     toys = Toys(line(2), {})
     world = toys.world
     world.run_until(10.0)

@@ -175,7 +175,7 @@ def test_a_command_that_never_left_ends_with_its_run() -> None:
     assert not bench.take_done(CommandDevice)
 
 
-def test_silence_is_unknown_and_the_device_is_not_granted_until_its_flight_is_over() -> None:
+def test_after_a_timeout_the_device_is_not_granted_until_the_flight_ends() -> None:
     bench = held()
     bench.command(A)
     left_ms = bench.now_ms
@@ -194,7 +194,7 @@ def test_silence_is_unknown_and_the_device_is_not_granted_until_its_flight_is_ov
     assert bench.record(LAMP).calls == ()
 
 
-def test_the_drivers_no_answer_is_unknown_at_once() -> None:
+def test_no_answer_of_the_driver_is_unknown_at_once() -> None:
     bench = held()
     bench.command(A)
     bench.answer(bench.sent_command().call, LAMP, error="no answer")
@@ -202,7 +202,7 @@ def test_the_drivers_no_answer_is_unknown_at_once() -> None:
     assert not bench.record(LAMP).calls[0].landed
 
 
-def test_a_late_answer_frees_the_device_and_does_not_change_what_was_told() -> None:
+def test_a_late_answer_frees_the_device_and_keeps_the_outcome() -> None:
     bench = held()
     bench.command(A)
     command = bench.sent_command()
@@ -255,7 +255,7 @@ def test_a_new_leader_counts_the_whole_flight_before_it_grants() -> None:
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_an_open_call_is_read_back_and_told_again_at_once_but_stays_open(shown: bool) -> None:
+def test_an_open_call_is_read_back_and_repeated_at_once_but_stays_open(shown: bool) -> None:
     """The run goes on; the device is nobody else's as long as what the leader before sent may land."""
     bench = held()
     bench.command(A, expects={"on": True})
@@ -276,7 +276,7 @@ def test_an_open_call_is_read_back_and_told_again_at_once_but_stays_open(shown: 
     assert hold is not None and hold.run == B
 
 
-def test_the_word_of_a_device_that_fences_is_the_last_one() -> None:
+def test_the_answer_of_a_device_that_fences_is_final() -> None:
     bench = held()
     bench.serving.program.devices[LAMP] = replace(bench.serving.program.devices[LAMP], fences=True)
     bench.command(A, expects={"on": True})
@@ -295,7 +295,7 @@ def test_the_word_of_a_device_that_fences_is_the_last_one() -> None:
     assert hold is not None and hold.run == B
 
 
-def test_a_call_that_may_still_land_is_not_taken_for_one_that_never_left() -> None:
+def test_a_call_that_may_still_land_counts_as_sent() -> None:
     """The new leader could not tell the device again, for want of a lease, and the run gives back."""
     bench = held()
     bench.command(A, expects={"on": True})
@@ -315,7 +315,7 @@ def test_a_call_that_may_still_land_is_not_taken_for_one_that_never_left() -> No
     assert hold is not None and hold.run == B
 
 
-def test_an_error_of_a_node_is_no_word_of_the_device() -> None:
+def test_an_error_of_a_node_is_no_answer_of_the_device() -> None:
     bench = held()
     bench.serving.program.devices[LAMP] = replace(bench.serving.program.devices[LAMP], fences=True)
     bench.command(A, expects={"on": True})
@@ -331,7 +331,7 @@ def test_an_error_of_a_node_is_no_word_of_the_device() -> None:
     assert bench.record(LAMP).hold is None
 
 
-def test_the_next_step_waits_for_what_a_former_leader_may_have_sent() -> None:
+def test_the_next_step_waits_for_commands_of_a_former_leader() -> None:
     bench = held()
     bench.command(A, expects={"on": True})
     bench.take_done(CommandDevice)
@@ -346,7 +346,7 @@ def test_the_next_step_waits_for_what_a_former_leader_may_have_sent() -> None:
 
 
 @pytest.mark.parametrize("expects", [{"on": True}, None])
-def test_what_is_neither_shown_nor_idempotent_is_unknown(expects: dict[str, Value] | None) -> None:
+def test_an_unconfirmed_command_that_is_not_idempotent_is_unknown(expects: dict[str, Value] | None) -> None:
     bench = held()
     bench.command(A, expects=expects, idempotent=False)
     bench.take_done(CommandDevice)

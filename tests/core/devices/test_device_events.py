@@ -15,14 +15,14 @@ def sequences(events: DeviceEvents) -> list[int]:
     return [event.sequence for event in events.events]
 
 
-def test_event_devices_are_subscribed_to_again_and_again() -> None:
+def test_subscriptions_to_event_devices_are_renewed() -> None:
     bench = Bench()
     assert bench.take_done(Subscribe) == [Subscribe(BUTTON)]
     bench.run(12_000)
     assert bench.take_done(Subscribe) == [Subscribe(BUTTON)] * 2
 
 
-def test_an_event_is_committed_before_it_is_acknowledged_or_told() -> None:
+def test_an_event_is_committed_before_it_is_acknowledged_or_sent() -> None:
     bench = Bench()
     bench.run(1000)
     bench.commits = False
@@ -37,7 +37,7 @@ def test_an_event_is_committed_before_it_is_acknowledged_or_told() -> None:
     assert (near.routine, sequences(near)) == (NEAR, [1])
 
 
-def test_what_is_dropped_in_maintenance_is_acknowledged_after_a_commit() -> None:
+def test_events_in_maintenance_are_acknowledged_after_a_commit() -> None:
     """Perhaps another leads by now, and the maintenance is over there."""
     bench = Bench(records=(Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0),))
     bench.run(1000)
@@ -48,7 +48,7 @@ def test_what_is_dropped_in_maintenance_is_acknowledged_after_a_commit() -> None
     assert not bench.take(DeviceEvents)
 
 
-def test_what_came_in_maintenance_is_no_new_event_when_it_is_over() -> None:
+def test_an_event_in_maintenance_is_not_new_afterwards() -> None:
     """The device heard no acknowledgement, and tells it again."""
     order = Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0)
     bench = Bench(records=(order,))
@@ -61,7 +61,7 @@ def test_what_came_in_maintenance_is_no_new_event_when_it_is_over() -> None:
     assert [sequences(events) for events in bench.take(DeviceEvents)] == [[2]]
 
 
-def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:
+def test_a_repeated_event_is_acknowledged_and_not_taken() -> None:
     bench = Bench()
     for token in ("a", "b", "a", "b"):
         bench.report(BUTTON, PRESSED, token)
@@ -72,7 +72,7 @@ def test_what_comes_again_is_acknowledged_again_and_not_taken() -> None:
     assert [effect.token for effect in bench.take_done(AcknowledgeEvent)] == ["a", "b", "a", "b", "a"]
 
 
-def test_what_a_device_told_is_known_when_it_is_added_again() -> None:
+def test_events_of_a_device_are_known_when_it_is_added_again() -> None:
     """It was removed before it heard the acknowledgement, and has repeated the event ever since."""
     bench = Bench()
     for token in ("a", "b"):
@@ -91,7 +91,7 @@ def test_what_a_device_told_is_known_when_it_is_added_again() -> None:
     assert [sequences(events) for events in bench.take(DeviceEvents)] == [[3]], "it counts on"
 
 
-def test_of_a_removed_device_only_stays_what_it_told() -> None:
+def test_a_removed_device_keeps_only_its_event_numbers() -> None:
     bench = Bench()
     bench.report(BUTTON, PRESSED, "a")
     bench.lock(run_of(R3), BUTTON)
@@ -127,7 +127,7 @@ def test_events_are_repeated_in_order_until_seen_then_trimmed() -> None:
     assert bench.record(BUTTON).sequence == 2
 
 
-def test_seen_by_all_is_trimmed_after_a_while_by_itself() -> None:
+def test_events_seen_by_all_are_trimmed_after_a_while() -> None:
     bench = Bench()
     bench.report(BUTTON, PRESSED, "a")
     bench.say(EventsSeen(BUTTON, NEAR, 1), sender=HOME)
@@ -145,7 +145,7 @@ def test_a_new_leader_sends_what_the_record_holds() -> None:
     assert [sequences(events) for events in bench.take(DeviceEvents)] == [[1]]
 
 
-def test_the_oldest_of_too_many_is_dropped_and_told() -> None:
+def test_the_oldest_of_too_many_events_is_dropped_and_reported() -> None:
     bench = Bench()
     for number in range(MAX_EVENTS + 1):
         bench.report(BUTTON, PRESSED, f"t{number}")

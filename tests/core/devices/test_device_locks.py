@@ -50,7 +50,7 @@ def test_a_free_device_is_granted_after_commit_and_a_held_one_queued() -> None:
     assert queue(bench) == [B]
 
 
-def test_release_grants_to_the_next_in_order_and_tells_it_once() -> None:
+def test_a_release_grants_to_the_next_and_sends_it_once() -> None:
     bench = Bench()
     bench.lock(A, LAMP, FAN)
     bench.lock(B, LAMP, FAN)
@@ -81,7 +81,7 @@ def posted(bench: Bench, kind: type[LockRequest | LockState]) -> list[GroupId | 
     return to
 
 
-def test_what_is_granted_at_once_is_passed_on_after_commit() -> None:
+def test_a_request_granted_at_once_is_passed_on_after_commit() -> None:
     bench = Bench()
     bench.posted.clear()
     bench.commits = False
@@ -98,7 +98,7 @@ def test_what_is_granted_at_once_is_passed_on_after_commit() -> None:
     assert posted(bench, LockRequest) == [NEXT], "an answer was lost: so may be this one"
 
 
-def test_what_was_passed_on_is_answered_to_the_group_of_the_run() -> None:
+def test_a_passed_on_request_is_answered_to_the_group_of_the_run() -> None:
     bench = Bench()
     home = Home(GroupId("routines"), NodeId("n9"))
     bench.say(passing(LAMP, home=home), sender=GroupId("before"))
@@ -108,7 +108,7 @@ def test_what_was_passed_on_is_answered_to_the_group_of_the_run() -> None:
     assert {message.to for message in bench.posted if isinstance(message.body, RunQuery)} == {home.group}
 
 
-def test_a_grant_that_is_committed_while_its_leader_hands_off_is_told() -> None:
+def test_a_grant_committed_during_a_handoff_is_sent() -> None:
     """It holds in the next config as well, whose leader does not know that nobody was told."""
     bench = Bench()
     bench.commits = False
@@ -120,7 +120,7 @@ def test_a_grant_that_is_committed_while_its_leader_hands_off_is_told() -> None:
     assert [state.run for state in bench.take(LockState)] == [A]
 
 
-def test_what_waits_is_not_passed_on() -> None:
+def test_a_waiting_request_is_not_passed_on() -> None:
     bench = Bench()
     bench.lock(B, FAN)
     bench.say(passing(LAMP, FAN))
@@ -131,7 +131,7 @@ def test_what_waits_is_not_passed_on() -> None:
     assert not bench.take(LockRequest), "the run asks by itself"
 
 
-def test_requests_and_releases_that_come_twice_change_nothing() -> None:
+def test_duplicate_requests_and_releases_change_nothing() -> None:
     bench = Bench()
     first = bench.lock(A)
     bench.lock(B)
@@ -182,7 +182,7 @@ def test_a_newer_attempt_replaces_a_waiting_one_in_its_place() -> None:
     assert queue(bench) == [C]
 
 
-def test_optimistic_requests_are_refused_where_anybody_has_or_waits() -> None:
+def test_optimistic_requests_are_refused_if_the_lock_is_held_or_awaited() -> None:
     bench = Bench()
     assert bench.lock(A, strategy=OPTIMISTIC).answers[0].granted is not None
     assert refusals(bench.lock(B, LAMP, FAN, strategy=OPTIMISTIC)) == ["held", ""]
@@ -216,7 +216,7 @@ def test_priority_goes_by_age_and_wounds_a_younger_holder_until_it_gives_back() 
     assert not bench.take(Wound)
 
 
-def test_an_older_holder_is_not_wounded_and_sequential_ones_never_where_there_is_no_priority() -> None:
+def test_only_younger_holders_are_wounded_and_only_with_priority() -> None:
     bench = Bench()
     bench.lock(B, fired_ms=20.0)
     bench.lock(C, strategy=PRIORITY, fired_ms=30.0)
@@ -276,7 +276,7 @@ def test_a_new_run_of_the_holders_routine_has_the_holder_asked_about_at_once() -
     assert refusals(bench.lock(A)) == ["released"]
 
 
-def test_a_run_of_a_removed_routine_is_asked_about_where_it_asked_from() -> None:
+def test_a_run_of_a_removed_routine_is_asked_about_at_its_group() -> None:
     bench = Bench()
     stray = run_of(RoutineId("removed"))
     bench.say(LockRequest(stray, 1, (LAMP,), 0.0, Strategy.SEQUENTIAL, FENCE), sender=GroupId("elsewhere"))
@@ -285,7 +285,7 @@ def test_a_run_of_a_removed_routine_is_asked_about_where_it_asked_from() -> None
     assert [message.to for message in bench.posted if isinstance(message.body, RunQuery)] == ["elsewhere"]
 
 
-def test_a_removed_device_serves_who_waits_and_nobody_new_then_is_forgotten() -> None:
+def test_a_removed_device_serves_waiting_runs_only_and_is_then_forgotten() -> None:
     bench = Bench()
     bench.lock(A)
     bench.lock(B)
@@ -325,7 +325,7 @@ def test_a_leader_without_the_document_of_its_config_forgets_nothing() -> None:
     assert R1 in bench.record(LAMP).released
 
 
-def test_marks_of_strangers_are_bounded() -> None:
+def test_marks_of_removed_routines_are_bounded() -> None:
     bench = Bench()
     for number in range(100):
         bench.release(run_of(RoutineId(f"gone{number:03}")))
@@ -336,7 +336,7 @@ def test_marks_of_strangers_are_bounded() -> None:
     assert R1 in released
 
 
-def test_what_is_asked_is_answered_to_who_asked() -> None:
+def test_requests_are_answered_to_their_sender() -> None:
     bench = Bench()
     bench.say(Release(A, 1, (LAMP,)))
     assert [message.to for message in bench.posted if isinstance(message.body, Released)] == [AWAY]

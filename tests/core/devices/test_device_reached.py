@@ -13,7 +13,7 @@ SOON_MS = 2400.0
 """The second pause, with what it is spread by."""
 
 
-def test_readings_are_told_to_who_is_reached_until_seen() -> None:
+def test_readings_are_sent_to_a_reached_group_until_seen() -> None:
     bench = Bench()
     bench.run(LONG_MS)
     bench.take(Reading)
@@ -29,7 +29,7 @@ def test_readings_are_told_to_who_is_reached_until_seen() -> None:
     assert not bench.take(Reading)
 
 
-def test_events_are_sent_to_who_is_reached_until_seen() -> None:
+def test_events_are_sent_to_a_reached_group_until_seen() -> None:
     bench = Bench()
     bench.report(BUTTON, {"pressed": True}, "a")
     bench.run(LONG_MS)
@@ -57,7 +57,7 @@ def test_a_holder_is_wounded_when_its_group_is_reached() -> None:
     assert bench.take(Wound) == [Wound(younger, 1, LAMP)]
 
 
-def test_after_an_outage_who_is_reached_is_asked() -> None:
+def test_after_an_outage_a_reached_group_is_asked() -> None:
     bench = Bench()
     bench.lead(Ballot(1, 0), era=Era(0, Ballot(1, 0)))
     bench.run(LONG_MS)

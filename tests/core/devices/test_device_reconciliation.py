@@ -76,7 +76,7 @@ def test_grants_are_withheld_until_all_answered_and_sensing_goes_on() -> None:
     assert bench.record(LAMP).settled == ERA
 
 
-def test_devices_settle_one_by_one_and_those_of_nobody_at_once() -> None:
+def test_devices_settle_one_by_one_and_unused_ones_at_once() -> None:
     bench = outage()
     assert bench.record(DeviceId("sensor")).settled == ERA
     nobody_else(bench, R1, R3)
@@ -84,7 +84,7 @@ def test_devices_settle_one_by_one_and_those_of_nobody_at_once() -> None:
     assert "device/lamp" not in bench.committed or bench.record(LAMP).settled == FIRST_ERA
 
 
-def test_of_two_claims_the_higher_grant_holds() -> None:
+def test_the_higher_grant_of_two_claims_holds() -> None:
     bench = outage()
     bench.say(claim(R1, A, 4))
     bench.say(claim(R2, B, 7, attempt=3))
@@ -125,7 +125,7 @@ def test_optimistic_requests_are_refused_meanwhile() -> None:
     assert bench.lock(A, strategy=Strategy.OPTIMISTIC).answers[0].refused == "held"
 
 
-def test_a_claim_that_was_released_meanwhile_is_none() -> None:
+def test_a_claim_that_was_released_meanwhile_is_void() -> None:
     bench = outage()
     bench.say(claim(R1, A, 4))
     bench.release(A)
@@ -201,7 +201,7 @@ def test_an_open_call_of_a_dropped_hold_is_waited_for() -> None:
     assert bench.has(B)
 
 
-def test_the_routine_of_a_hold_is_asked_where_it_asked_from() -> None:
+def test_the_routine_of_a_hold_is_asked_at_its_group() -> None:
     bench = Bench()
     stray = run_of(RoutineId("removed"))
     bench.say(LockRequest(stray, 1, (LAMP,), 0.0, Strategy.SEQUENTIAL, FENCE))
@@ -213,7 +213,7 @@ def test_the_routine_of_a_hold_is_asked_where_it_asked_from() -> None:
     assert bench.has(stray)
 
 
-def test_events_count_on_above_what_may_have_been_lost() -> None:
+def test_events_count_from_above_the_possibly_lost_ones() -> None:
     bench = Bench()
     bench.report(BUTTON, {"pressed": True}, "a")
     outage(bench)
@@ -228,7 +228,7 @@ def test_an_event_device_counts_on_also_where_all_its_events_were_lost() -> None
     assert bench.record(LAMP).sequence == 0, "who tells no events has none to count"
 
 
-def test_status_is_gossiped_above_what_may_have_been_lost() -> None:
+def test_status_is_gossiped_from_above_the_possibly_lost_versions() -> None:
     bench = Bench()
     bench.run(1000)
     bench.committed["device/sensor"] = replace(

@@ -30,14 +30,14 @@ def test_each_device_is_read_once_per_period() -> None:
     assert sorted(asked) == [LAMP, SENSOR]
 
 
-def test_a_new_leader_reads_at_once_what_routines_wait_for() -> None:
+def test_a_new_leader_reads_awaited_devices_at_once() -> None:
     bench = settled()
     bench.answering[SENSOR] = {"value": 7}
     bench.lead(Ballot(1, 1))
     assert [reading.values for reading in bench.take(Reading)] == [{"value": 7}]
 
 
-def test_unchanged_answers_commit_and_say_nothing() -> None:
+def test_unchanged_answers_commit_and_send_nothing() -> None:
     bench = settled()
     entries = bench.entries
     bench.run(10_000)
@@ -73,7 +73,7 @@ def test_a_change_goes_once_to_each_group_that_watches_until_seen() -> None:
     assert not bench.take(Reading)
 
 
-def test_what_is_sensed_in_maintenance_does_not_go_with_what_was_not_seen_before() -> None:
+def test_readings_in_maintenance_are_not_sent_with_earlier_ones() -> None:
     bench = settled()
     bench.answering[SENSOR] = {"value": 2}
     bench.run(1000)
@@ -86,7 +86,7 @@ def test_what_is_sensed_in_maintenance_does_not_go_with_what_was_not_seen_before
     assert not bench.take(Reading)
 
 
-def test_the_own_group_is_told_once() -> None:
+def test_the_own_group_is_sent_a_reading_once() -> None:
     bench = settled()
     bench.answering[LAMP] = {"on": True}
     bench.run(10_000)
@@ -124,7 +124,7 @@ def test_a_probe_that_is_answered_keeps_the_device_up() -> None:
     assert not bench.announcements
 
 
-def test_an_error_is_as_good_as_silence_and_with_nobody_to_probe_it_is_read_again() -> None:
+def test_an_error_counts_as_silence_and_a_lone_member_reads_again() -> None:
     bench = settled()
     bench.can_probe = False
     del bench.answering[SENSOR]
@@ -149,7 +149,7 @@ def test_a_slow_device_is_measured_and_not_suspected() -> None:
     assert not bench.probed
 
 
-def test_an_answer_that_was_overtaken_says_nothing() -> None:
+def test_an_overtaken_answer_is_ignored() -> None:
     bench = settled()
     del bench.answering[SENSOR]
     bench.done.clear()
@@ -178,7 +178,7 @@ def test_fixed_timeouts_wait_a_whole_period() -> None:
     assert bench.probed == [SENSOR]
 
 
-def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
+def test_watch_is_answered_once_a_reading_is_known() -> None:
     bench = Bench(silent=(SENSOR,))
     bench.say(Watch((SENSOR,)))
     assert not bench.take(Reading)
@@ -197,7 +197,7 @@ def test_watch_is_answered_with_what_is_known_and_not_before() -> None:
     assert bench.take_local(Reading)[-1].values == {"on": False}
 
 
-def test_what_is_told_to_who_asked_answers_it_until_it_confirms() -> None:
+def test_readings_sent_to_an_asking_group_are_answers_until_confirmed() -> None:
     bench = Bench(silent=(SENSOR,))
     bench.say(Watch((SENSOR,)))
     bench.answering[SENSOR] = {"value": 5}
@@ -212,7 +212,7 @@ def test_what_is_told_to_who_asked_answers_it_until_it_confirms() -> None:
     assert [(later.values, later.watched) for later in bench.take(Reading)] == [({"value": 6}, None)]
 
 
-def test_a_new_leader_tells_all_watchers_again_also_of_what_is_down() -> None:
+def test_a_new_leader_informs_all_watchers_also_of_devices_that_are_down() -> None:
     bench = settled()
     bench.lead(Ballot(1, 0))
     bench.run(1000)

@@ -16,13 +16,13 @@ MANY = [
 ]
 
 
-def test_marks_are_long_for_journals_go_by_them_alone() -> None:
+def test_marks_are_long_enough_to_identify_a_journal() -> None:
     marks = {one.mark for one in MANY}
     assert len(marks) == len(MANY)
     assert max(marks) >> 48, "a node keeps some configs of every epoch, for years"
 
 
-def test_an_address_is_short_and_has_group_and_number_in_it() -> None:
+def test_an_address_is_short_and_contains_group_and_number() -> None:
     assert len({one.address for one in MANY}) == len(MANY)
     assert all(one.address.check < 1 << 32 for one in MANY)
     assert all((one.address.group, one.address.number) == (one.group, one.number) for one in MANY)

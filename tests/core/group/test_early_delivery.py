@@ -27,7 +27,7 @@ def waiting(seats: int = 3) -> Member:
     return member
 
 
-def test_with_the_update_it_knows_of_the_commit_and_acts_on_the_letter() -> None:
+def test_a_member_acts_on_an_early_message_with_its_update() -> None:
     member = waiting()
     member.hears(0, UpdateWithMessages(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
     (known,) = observed(member, CommitKnown)
@@ -36,7 +36,7 @@ def test_with_the_update_it_knows_of_the_commit_and_acts_on_the_letter() -> None
     assert observed(member, Answered)
 
 
-def test_where_two_are_no_quorum_it_does_neither() -> None:
+def test_without_a_quorum_of_two_a_member_waits_for_the_commit() -> None:
     member = waiting(seats=5)
     member.hears(0, UpdateWithMessages(OPENING, 3, ENTRIES, 2, 0, False, (ANSWER,)))
     assert not observed(member, CommitKnown)
@@ -44,7 +44,7 @@ def test_where_two_are_no_quorum_it_does_neither() -> None:
 
 
 @pytest.mark.parametrize("given_whole", [False, True])
-def test_who_was_given_the_whole_state_since_does_not_act_on_what_it_cannot_tell(given_whole: bool) -> None:
+def test_a_member_with_a_newer_state_ignores_the_early_message(given_whole: bool) -> None:
     """Entries 3 and 4 are committed with its acknowledgement; of 3 it may have the state only."""
     member = waiting()
     if given_whole:

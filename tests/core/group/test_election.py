@@ -34,21 +34,21 @@ def given(ballot: Ballot, number: int, nonce: int) -> State:
 # -- the pre-vote ------------------------------------------------------------------------------------------
 
 
-def test_who_hears_no_leader_asks_all_and_claims_nothing() -> None:
+def test_a_member_without_a_leader_asks_before_it_claims() -> None:
     member = Member()
     member.asks()
     assert member.to(Ask) == [0, 2]
     assert not member.written(Promised)
 
 
-def test_who_is_cut_off_asks_again_and_again_and_disturbs_nobody() -> None:
+def test_a_member_that_is_cut_off_keeps_asking_without_disturbance() -> None:
     member = Member()
     member.waits(20 * LEASE_MS)
     assert member.role == "asking"
     assert not member.to(Claim)
 
 
-def test_with_a_quorum_that_would_it_claims_and_its_claim_is_flushed_before_it_is_said() -> None:
+def test_a_claim_needs_a_willing_quorum_and_is_flushed_before_it_is_sent() -> None:
     member = Member()
     member.asks()
     member.would(2)
@@ -57,7 +57,7 @@ def test_with_a_quorum_that_would_it_claims_and_its_claim_is_flushed_before_it_i
     assert member.order[-3:] == [Promised, Claim, Claim]
 
 
-def test_of_five_one_that_would_is_not_enough() -> None:
+def test_one_willing_member_of_five_is_not_enough() -> None:
     member = Member(config=make_config(5))
     member.asks()
     member.would(3)
@@ -75,21 +75,21 @@ def test_an_able_lower_rank_goes_first_once() -> None:
     assert member.to(Claim) == [0, 2]
 
 
-def test_a_lower_rank_that_could_not_lead_is_not_waited_for() -> None:
+def test_an_unable_lower_rank_is_not_waited_for() -> None:
     member = Member()
     member.asks()
     member.would(0, able=False)
     assert member.to(Claim) == [0, 2]
 
 
-def test_who_hears_of_a_living_leader_follows_it() -> None:
+def test_a_member_follows_a_living_leader() -> None:
     member = Member()
     member.asks()
     member.hears(2, Answer(member.asked, False, False, True, 0, OPENING))
     assert member.role == "follower"
 
 
-def test_a_leader_that_is_believed_dead_is_nobody_to_follow() -> None:
+def test_a_leader_believed_dead_is_not_followed() -> None:
     member = Member()
     member.asks()
     member.dies(0)
@@ -104,7 +104,7 @@ def test_an_answer_to_an_earlier_question_does_not_count() -> None:
     assert not member.to(Claim)
 
 
-def test_a_lower_able_member_that_is_asked_asks_itself() -> None:
+def test_an_able_lower_member_starts_its_own_election() -> None:
     member = Member(waits_ms=1.1 * LEASE_MS)
     member.hears(2, Ask(Ballot(1, 2)))
     assert [type(body) for body in member.said(2)] == [Answer, Ask]
@@ -113,7 +113,7 @@ def test_a_lower_able_member_that_is_asked_asks_itself() -> None:
 # -- the claim ---------------------------------------------------------------------------------------------
 
 
-def test_with_the_newest_state_itself_it_opens_its_ballot() -> None:
+def test_a_winner_with_the_newest_state_opens_its_ballot() -> None:
     member = Member(records=(record("lamp"),), number=3)
     member.claims(2)
     member.promises(2, number=2)
@@ -122,7 +122,7 @@ def test_with_the_newest_state_itself_it_opens_its_ballot() -> None:
     assert member.role == "syncing"
 
 
-def test_the_highest_accepted_ballot_counts_for_more_than_the_longest_history() -> None:
+def test_the_highest_accepted_ballot_beats_the_longest_history() -> None:
     member = Member(records=(record("lamp"),), number=9)
     member.claims(2)
     member.promises(2, accepted=Ballot(1, 0), number=2)
@@ -131,7 +131,7 @@ def test_the_highest_accepted_ballot_counts_for_more_than_the_longest_history() 
     assert member.last(Sync).number == 2
 
 
-def test_what_it_pulled_is_written_whole_with_the_ballot_that_opens_with_it() -> None:
+def test_a_pulled_state_is_written_with_the_ballot_that_it_opens() -> None:
     member = Member()
     member.claims(2)
     member.promises(2, number=4)
@@ -140,7 +140,7 @@ def test_what_it_pulled_is_written_whole_with_the_ballot_that_opens_with_it() ->
     assert (taken.ballot, taken.number, taken.records) == (OWN, 4, ())
 
 
-def test_who_lost_what_it_promised_with_is_chosen_no_more() -> None:
+def test_a_member_that_lost_its_promised_state_is_not_chosen() -> None:
     member = Member(config=make_config(5))
     member.claims(3, 4)
     member.promises(3, number=4)
@@ -180,7 +180,7 @@ def test_a_claim_that_is_not_won_in_time_is_given_up() -> None:
     assert member.role == "follower"
 
 
-def test_a_claim_is_repeated_until_then() -> None:
+def test_a_claim_is_repeated_until_it_is_won_or_given_up() -> None:
     member = Member()
     member.claims(2)
     member.forget()
@@ -199,7 +199,7 @@ def lossy() -> Member:
     return member
 
 
-def test_where_too_few_are_whole_nobody_claims_before_the_cold_wait_is_over() -> None:
+def test_with_too_few_whole_members_claims_wait_for_the_cold_wait() -> None:
     member = lossy()
     assert not member.to(Claim)
     for _ in range(40):
@@ -211,7 +211,7 @@ def test_where_too_few_are_whole_nobody_claims_before_the_cold_wait_is_over() ->
     assert member.now_ms >= COLD_MS
 
 
-def test_then_it_opens_an_era_from_the_newest_state_and_says_what_may_be_lost() -> None:
+def test_after_the_cold_wait_a_lossy_election_opens_an_era() -> None:
     member = lossy()
     while not member.to(Claim):
         member.waits(LEASE_MS)
@@ -227,7 +227,7 @@ def test_then_it_opens_an_era_from_the_newest_state_and_says_what_may_be_lost() 
     assert "lossy" in member.told
 
 
-def test_a_seat_that_nobody_took_counts_as_lost() -> None:
+def test_an_empty_seat_counts_as_lost() -> None:
     member = Member(config=make_config(3, unbound=(0, 2)))
     member.waits(COLD_MS + 10 * LEASE_MS)
     assert not member.to(Claim), "alone it is no quorum"
@@ -244,13 +244,13 @@ def test_a_stranger_has_no_state_and_is_not_waited_for() -> None:
     assert member.to(Sync) == [0, 2]
 
 
-def test_who_was_ready_and_never_started_is_given_its_seat() -> None:
+def test_a_ready_member_that_was_never_started_gets_its_seat() -> None:
     member = Member()
     member.hears(2, Stranger(), store=STORE)
     assert member.said(2) == [SeatGiven(member.config)]
 
 
-def test_who_is_forced_leads_alone_in_a_new_era_and_has_no_lease() -> None:
+def test_a_forced_leader_leads_alone_in_a_new_era_without_a_lease() -> None:
     member = Member()
     member.forced()
     assert member.role == "serving"
@@ -261,7 +261,7 @@ def test_who_is_forced_leads_alone_in_a_new_era_and_has_no_lease() -> None:
 # -- other members' messages meanwhile ---------------------------------------------------------------------
 
 
-def test_who_asks_follows_whoever_leads() -> None:
+def test_an_asking_member_follows_a_leader() -> None:
     member = Member()
     member.asks()
     member.hears(2, Sync(Ballot(1, 2), 0, 0, FIRST_ERA, 0))
@@ -269,7 +269,7 @@ def test_who_asks_follows_whoever_leads() -> None:
     assert member.said(2)[-1] == Acked(Ballot(1, 2), 0, 0)
 
 
-def test_who_claims_promises_a_higher_claim() -> None:
+def test_a_claimant_promises_a_higher_claim() -> None:
     member = Member()
     member.claims(2)
     member.hears(0, Claim(Ballot(4, 0)))
@@ -277,7 +277,7 @@ def test_who_claims_promises_a_higher_claim() -> None:
     assert [type(body) for body in member.said(0)][-1] is Promise
 
 
-def test_who_lost_power_goes_back_to_recovering() -> None:
+def test_a_member_that_lost_power_returns_to_recovery() -> None:
     member = lossy()
     member.hears(0, Claim(Ballot(4, 0)))
     assert member.role == "recovering"

@@ -66,7 +66,7 @@ class Desk:
         self.board.put(Announcement(key, version, value))
 
 
-def test_a_group_is_silent_from_the_first_question_to_its_next_word() -> None:
+def test_a_group_is_silent_from_the_first_request_to_its_next_message() -> None:
     desk = Desk()
     desk.hear()
     desk.write(TELLS)
@@ -137,7 +137,7 @@ def test_listings_ride_along_only_in_large_meshes_with_long_epochs(
     assert not is_quiet(nodes, periods, Ballot(1, 1)), "elected: the leader before answers nobody"
 
 
-def test_answers_and_what_is_passed_on_say_nothing_of_who_is_silent() -> None:
+def test_answers_and_forwarded_messages_do_not_show_silence() -> None:
     desk = Desk()
     desk.hear()
     run = RunId(RoutineId("r"), 1, Stamp(1, OPENING, 1))
@@ -148,7 +148,7 @@ def test_answers_and_what_is_passed_on_say_nothing_of_who_is_silent() -> None:
     assert not desk.is_reached()
 
 
-def test_who_knew_nobody_before_the_leader_wrote_is_not_believed_after_it() -> None:
+def test_an_outdated_denial_is_ignored_after_a_message_of_the_leader() -> None:
     desk = Desk()
     desk.write()
     desk.hear(node=N5)

@@ -83,13 +83,13 @@ def test_a_member_that_is_gone_for_three_seconds_is_replaced() -> None:
     assert NODES[0] not in invited(member).nodes
 
 
-def test_who_is_new_is_sent_the_state_and_who_is_not_a_digest() -> None:
+def test_new_members_are_sent_the_state_and_others_a_digest() -> None:
     member = without(0)
     given = {to: body.records is None for to, body in member.sent if isinstance(body, Invite)}
     assert given == {to: NODES[to] in member.config.nodes for to in others(member)}
 
 
-def test_who_lacks_the_state_after_all_is_sent_it() -> None:
+def test_a_member_that_lacks_the_digested_state_is_sent_it() -> None:
     member = without(0)
     first, mark = others(member)[0], invited(member).mark
     member.said(first)
@@ -99,14 +99,14 @@ def test_who_lacks_the_state_after_all_is_sent_it() -> None:
     assert again.records is not None
 
 
-def test_nothing_is_proposed_before_all_that_live_are_ready() -> None:
+def test_a_handoff_is_proposed_once_all_living_members_are_ready() -> None:
     member = without(0)
     first, *_ = others(member)
     ready(member, first)
     assert member.role == "serving"
 
 
-def test_who_is_not_ready_in_time_is_left_out_and_another_takes_the_place() -> None:
+def test_a_member_that_is_not_ready_in_time_is_replaced() -> None:
     member = without(0)
     late, *ready_ones = others(member)
     ready(member, *ready_ones)
@@ -139,14 +139,14 @@ def test_f_members_that_missed_two_touches_are_replaced() -> None:
     assert not {NODES[0], NODES[3]} & set(invited(member).nodes)
 
 
-def test_fewer_are_waited_for() -> None:
+def test_fewer_than_f_members_are_waited_for() -> None:
     member = leading(2, 3, 4)
     member.passes(5 * LEASE_MS, 2, 3, 4)
     assert not member.to(Invite)
 
 
 @pytest.mark.parametrize("silent", [3, 4])
-def test_who_hears_fewer_than_a_quorum_is_cut_off_itself_and_replaces_nobody(silent: int) -> None:
+def test_a_leader_without_a_quorum_replaces_no_member(silent: int) -> None:
     """As when a switch starts anew: all leaders hear nobody for some seconds."""
     member = leading(0, 2, 3, 4)
     member.passes(4 * LEASE_MS, *(0, 2, 3, 4)[silent:])
@@ -164,13 +164,13 @@ def test_the_first_leader_waits_for_members_that_start_later() -> None:
     assert not member.to(Invite)
 
 
-def test_where_f_is_one_a_restart_does_not_move_the_group() -> None:
+def test_with_f_one_a_restart_does_not_move_the_group() -> None:
     member = leading(2, seats=3)
     member.passes(5 * LEASE_MS, 2)
     assert not member.to(Invite)
 
 
-def test_where_nobody_else_lives_the_config_stays() -> None:
+def test_without_other_living_nodes_the_config_stays() -> None:
     member = leading(2, 4)
     member.dies(5)
     member.dies(6)
@@ -200,7 +200,7 @@ def test_the_entry_binds_each_seat_to_the_store_that_was_ready() -> None:
     assert successor.number == 2
 
 
-def test_from_proposing_it_on_nothing_else_is_proposed() -> None:
+def test_nothing_is_proposed_after_the_handoff() -> None:
     member, _ = handing_off()
     assert member.role == "handing off"
     member.forget()
@@ -208,7 +208,7 @@ def test_from_proposing_it_on_nothing_else_is_proposed() -> None:
     assert not member.written(Appended)
 
 
-def test_it_is_flushed_where_it_is_written() -> None:
+def test_the_handoff_entry_is_flushed_by_every_writer() -> None:
     member, _ = handing_off()
     assert isinstance(member.flushed(Appended)[-1].entry[0], HandoffRecord)
 
@@ -216,7 +216,7 @@ def test_it_is_flushed_where_it_is_written() -> None:
 # -- start and retire --------------------------------------------------------------------------------------
 
 
-def test_nobody_is_started_before_the_entry_is_committed() -> None:
+def test_no_member_is_started_before_the_commit() -> None:
     member, successor = handing_off()
     assert not member.to(Start)
     member.acks(2)
@@ -245,7 +245,7 @@ def test_when_a_quorum_is_installed_the_old_members_retire() -> None:
     assert member.role == "gone"
 
 
-def test_whoever_comes_to_lead_a_config_that_ended_starts_its_successor_and_serves_nobody() -> None:
+def test_a_leader_of_an_ended_config_starts_its_successor() -> None:
     successor = Config(make_config().group, 2, 0, tuple(Seat(node, STORE) for node in NODES[2:5]), 1000, 1)
     member = Member(records=(HandoffRecord(successor),), number=4)
     member.claims(2)
@@ -259,7 +259,7 @@ def test_whoever_comes_to_lead_a_config_that_ended_starts_its_successor_and_serv
 # -- the other side ----------------------------------------------------------------------------------------
 
 
-def test_who_is_invited_flushes_its_base_before_it_is_ready() -> None:
+def test_an_invited_member_flushes_its_base_before_it_is_ready() -> None:
     member = Member(rank=4, config=make_config(5, number=2), seated=False)
     base = (record("lamp"),)
     digest = Ledger({one.key: one for one in base}, 3).digest
@@ -279,7 +279,7 @@ def test_a_start_that_does_not_build_on_its_base_is_answered_with_that() -> None
     assert answer.number == -1
 
 
-def test_who_is_started_writes_config_promise_and_state_and_tells_the_old_leader_and_rank_0() -> None:
+def test_a_started_member_installs_and_reports_to_both_leaders() -> None:
     member = Member(rank=2, config=make_config(number=2), seated=False)
     empty = Ledger({}, 9).digest
     member.hears(5, Start(member.config, 9, empty, -1, (), ()), of=make_config(number=1))
@@ -287,7 +287,7 @@ def test_who_is_started_writes_config_promise_and_state_and_tells_the_old_leader
     assert member.to(Installed) == [5, 0]
 
 
-def test_who_was_never_started_says_what_it_lacks_and_is_installed_by_the_state_of_a_leader() -> None:
+def test_an_unstarted_member_is_installed_by_the_state_of_a_leader() -> None:
     member = Member(rank=2, config=make_config(number=2), seated=False)
     digest = Ledger({}, 0).digest
     member.hears(0, Invite(member.config, 0, digest, ()), of=make_config(number=1))
@@ -299,7 +299,7 @@ def test_who_was_never_started_says_what_it_lacks_and_is_installed_by_the_state_
     assert member.said(0) == [Acked(OPENING, 3, 0)]
 
 
-def test_whoever_speaks_of_a_config_that_is_over_is_told_of_the_newest() -> None:
+def test_messages_of_an_ended_config_are_answered_with_the_newest() -> None:
     member = Member()
     successor = make_config(number=2)
     member.hears(0, Retire(successor))

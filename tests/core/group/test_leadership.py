@@ -36,7 +36,7 @@ def updates(member: Member, rank: int) -> list[Update]:
 # -- opening -----------------------------------------------------------------------------------------------
 
 
-def test_it_serves_once_a_quorum_has_the_state_that_it_opened_with() -> None:
+def test_a_leader_serves_once_a_quorum_has_its_opening_state() -> None:
     member = Member(config=make_config(5), records=(record("lamp"),), number=3)
     member.claims(2, 3)
     member.promises(2)
@@ -48,7 +48,7 @@ def test_it_serves_once_a_quorum_has_the_state_that_it_opened_with() -> None:
     assert "serving" in member.told
 
 
-def test_who_lacks_the_state_is_given_it() -> None:
+def test_a_member_that_lacks_the_state_is_sent_it() -> None:
     member = Member(records=(record("lamp"),), number=3)
     member.claims(2)
     member.promises(2)
@@ -66,7 +66,7 @@ def test_a_sync_is_repeated_until_it_is_acknowledged() -> None:
     assert len([1 for rank in member.to(Sync) if rank == 0]) > 2
 
 
-def test_an_elected_leader_goes_on_telling_those_that_did_not_hear_it_until_they_are_silent() -> None:
+def test_an_elected_leader_repeats_its_sync_until_a_member_is_silent() -> None:
     member = Member().leads(2)
     member.waits(LEASE_MS)
     assert 0 in member.to(Sync)
@@ -89,13 +89,13 @@ def test_an_entry_is_sent_before_it_is_written_and_committed_by_a_quorum() -> No
     assert committed(member) == [1]
 
 
-def test_it_goes_to_the_nearest_at_once_and_to_the_others_a_little_later() -> None:
+def test_an_entry_goes_to_the_nearest_member_first() -> None:
     member = Member(config=make_config(5)).leads(2, 3)
     member.ordered("one")
     assert sorted(member.to(Update)) == [2, 3]
 
 
-def test_once_it_is_committed_the_others_hear_it_within_a_tenth_of_a_lease() -> None:
+def test_a_commit_reaches_all_members_within_a_tenth_of_a_lease() -> None:
     member = Member(config=make_config(3)).leads(0, 2)
     member.ordered("one")
     (near,) = member.to(Update)
@@ -106,7 +106,7 @@ def test_once_it_is_committed_the_others_hear_it_within_a_tenth_of_a_lease() -> 
     assert update.committed == 1
 
 
-def test_who_was_silent_is_not_asked_first() -> None:
+def test_a_silent_member_is_not_asked_first() -> None:
     member = Member().leads(0, 2)
     member.ordered("one")
     (silent,) = member.to(Update)
@@ -126,7 +126,7 @@ def test_four_entries_are_under_way_to_a_member_and_further_ones_leave_together(
     assert len(updates(member, 2)[-1].entries) == 3
 
 
-def test_what_is_not_acknowledged_is_sent_again() -> None:
+def test_unacknowledged_entries_are_sent_again() -> None:
     member = Member().leads(2)
     member.ordered("one")
     member.forget()
@@ -136,7 +136,7 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
     assert {(one.first, len(one.entries)) for one in again} == {(1, 1)}
 
 
-def test_who_missed_entries_gets_those_and_who_has_another_state_gets_all() -> None:
+def test_a_member_gets_missed_entries_or_the_whole_state() -> None:
     member = Member().leads(2)
     member.ordered("one")
     member.acks(2)
@@ -159,14 +159,14 @@ def test_members_are_touched_once_per_lease() -> None:
     assert all(not one.entries for one in updates(member, 0))
 
 
-def test_who_doubts_is_touched_at_once() -> None:
+def test_a_doubting_member_is_touched_at_once() -> None:
     member = Member().leads(0, 2)
     member.hears(0, Ask(NO_BALLOT))
     (touched,) = member.said(0)
     assert isinstance(touched, Update)
 
 
-def test_who_asks_is_touched_and_told_who_leads() -> None:
+def test_an_asking_member_is_touched_and_learns_the_leader() -> None:
     member = Member().leads(0, 2)
     member.hears(2, Ask(Ballot(2, 2)))
     touched, answer = member.said(2)
@@ -191,7 +191,7 @@ def test_without_a_commit_it_gives_up_after_five_leases() -> None:
     assert set(member.to(GiveUp)) == {0, 2}
 
 
-def test_who_leaves_gives_up() -> None:
+def test_a_leaving_leader_gives_up() -> None:
     member = Member().leads(0, 2)
     member.leaves()
     assert member.to(GiveUp) == [0, 2]
@@ -200,7 +200,7 @@ def test_who_leaves_gives_up() -> None:
 # -- other leaders -----------------------------------------------------------------------------------------
 
 
-def test_while_it_has_the_lease_it_promises_nobody_else() -> None:
+def test_a_leader_with_a_lease_makes_no_promise() -> None:
     member = Member().leads(0, 2)
     member.hears(2, Claim(Ballot(4, 2)))
     (refuse,) = member.said(2)
@@ -209,7 +209,7 @@ def test_while_it_has_the_lease_it_promises_nobody_else() -> None:
     assert member.role == "serving"
 
 
-def test_without_it_it_promises_and_follows() -> None:
+def test_a_leader_without_a_lease_promises_and_follows() -> None:
     member = Member().leads(0, 2)
     member.waits(1.5 * LEASE_MS)
     member.forget()
@@ -218,14 +218,14 @@ def test_without_it_it_promises_and_follows() -> None:
     assert member.told == ["following"]
 
 
-def test_a_higher_ballot_that_is_open_is_followed() -> None:
+def test_an_open_higher_ballot_is_followed() -> None:
     member = Member().leads(0, 2)
     member.hears(2, Sync(Ballot(4, 2), 0, 0, FIRST_ERA, 0))
     assert member.role == "follower"
     assert member.said(2) == [Acked(Ballot(4, 2), 0, 0)]
 
 
-def test_who_is_refused_for_a_higher_promise_asks_again_above_it() -> None:
+def test_a_leader_refused_for_a_higher_promise_claims_above_it() -> None:
     member = Member().leads(0, 2)
     member.waits(1.5 * LEASE_MS)
     member.hears(2, Refuse(ELECTED, Ballot(4, 2), 0.0))
@@ -246,7 +246,7 @@ def test_a_member_that_promised_higher_is_not_made_whole_by_this_leader() -> Non
     assert member.told == ["following"]
 
 
-def test_acknowledgements_of_another_ballot_count_for_nothing() -> None:
+def test_acknowledgements_of_another_ballot_do_not_count() -> None:
     member = Member().leads(2)
     member.ordered("one")
     member.hears(2, Acked(OPENING, 1, 0))
@@ -256,7 +256,7 @@ def test_acknowledgements_of_another_ballot_count_for_nothing() -> None:
 # -- the first leader --------------------------------------------------------------------------------------
 
 
-def test_rank_0_of_a_new_config_opens_it_without_an_election_and_counts_who_is_installed() -> None:
+def test_rank_0_opens_a_new_config_without_an_election() -> None:
     member = Member(rank=0, config=make_config(number=2), seated=False)
     empty = Ledger({}, 9).digest
     member.hears(4, Start(member.config, 9, empty, -1, (), ()), of=make_config(number=1))
@@ -267,7 +267,7 @@ def test_rank_0_of_a_new_config_opens_it_without_an_election_and_counts_who_is_i
     assert member.role == "serving"
 
 
-def test_of_a_first_leader_start_tells_so_it_repeats_no_sync_once_it_serves() -> None:
+def test_a_first_leader_repeats_no_sync_once_it_serves() -> None:
     member = Member(rank=0, config=make_config(number=2), seated=False)
     member.hears(4, Start(member.config, 9, Ledger({}, 9).digest, -1, (), ()), of=make_config(number=1))
     member.hears(1, Installed(member.config.mark, 9))

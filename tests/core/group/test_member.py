@@ -56,7 +56,7 @@ def test_an_update_in_order_is_written_and_then_acknowledged() -> None:
     assert member.said(0) == [Acked(OPENING, 1, 40)]
 
 
-def test_an_update_that_comes_again_is_acknowledged_and_not_written_again() -> None:
+def test_a_repeated_update_is_acknowledged_and_not_written() -> None:
     member = Member()
     for _ in range(2):
         member.hears(0, update(1, (record("lamp"),)))
@@ -64,7 +64,7 @@ def test_an_update_that_comes_again_is_acknowledged_and_not_written_again() -> N
     assert member.said(0) == [Acked(OPENING, 1, 0)] * 2
 
 
-def test_what_does_not_follow_is_not_taken_and_the_leader_is_told_what_is_here() -> None:
+def test_an_update_with_a_gap_is_answered_with_the_members_state() -> None:
     member = Member()
     member.hears(0, update(2, (record("lamp"),)))
     (gap,) = member.said(0)
@@ -73,7 +73,7 @@ def test_what_does_not_follow_is_not_taken_and_the_leader_is_told_what_is_here()
     assert not member.written(Appended)
 
 
-def test_an_update_of_a_ballot_that_was_not_opened_here_is_not_taken() -> None:
+def test_an_update_of_an_unopened_ballot_is_ignored() -> None:
     member = Member()
     member.hears(2, update(1, (record("lamp"),), ballot=LATER))
     assert [type(body) for body in member.said(2)] == [Gap]
@@ -82,13 +82,13 @@ def test_an_update_of_a_ballot_that_was_not_opened_here_is_not_taken() -> None:
 @pytest.mark.parametrize(
     "late", [update(1, (record("lamp"),), ballot=OPENING), Sync(OPENING, 0, 0, FIRST_ERA, 0)]
 )
-def test_below_what_was_promised_updates_and_syncs_are_refused(late: Body) -> None:
+def test_updates_and_syncs_below_the_promise_are_refused(late: Body) -> None:
     member = Member(promised=LATER)
     member.hears(0, late)
     assert member.said(0) == [Refuse(OPENING, LATER, 0.0)]
 
 
-def test_below_what_was_promised_a_state_is_dropped() -> None:
+def test_a_state_below_the_promise_is_dropped() -> None:
     member = Member(promised=LATER)
     member.hears(0, state(OPENING, 3))
     assert member.said(0) == []
@@ -102,7 +102,7 @@ def test_a_new_ballot_is_flushed_with_the_state_that_it_opens_with() -> None:
     assert member.said(2) == [Acked(LATER, 0, 5)]
 
 
-def test_a_sync_with_another_state_is_answered_with_what_is_here() -> None:
+def test_a_sync_with_another_state_is_answered_with_the_members_state() -> None:
     member = Member()
     member.hears(2, Sync(LATER, 4, 99, FIRST_ERA, 5))
     (gap,) = member.said(2)
@@ -138,13 +138,13 @@ def test_the_same_claim_is_promised_again_and_a_lower_or_equal_one_of_another_is
     assert member.said(0) == [Refuse(Ballot(1, 0), LATER, 0.0)]
 
 
-def test_a_claim_in_the_name_of_another_rank_is_refused() -> None:
+def test_a_claim_for_another_rank_is_refused() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(0, Claim(LATER))
     assert [type(body) for body in member.said(0)] == [Refuse]
 
 
-def test_after_a_restart_nobody_is_promised_anything_for_a_lease() -> None:
+def test_no_promise_is_made_for_a_lease_after_a_restart() -> None:
     member = Member()
     member.hears(2, Claim(LATER))
     (refuse,) = member.said(2)
@@ -152,7 +152,7 @@ def test_after_a_restart_nobody_is_promised_anything_for_a_lease() -> None:
     assert refuse.lease_left_ms == pytest.approx(LEASE_MS * (1 + SETTINGS.drift))
 
 
-def test_while_the_lease_of_a_leader_runs_nobody_else_is_promised_anything() -> None:
+def test_no_promise_is_made_during_the_lease_of_another_leader() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(0, touch())
     member.waits(LEASE_MS)
@@ -168,14 +168,14 @@ def test_while_the_lease_of_a_leader_runs_nobody_else_is_promised_anything() -> 
     assert [type(body) for body in member.said(2)] == [Promise]
 
 
-def test_the_leader_itself_is_promised_although_its_lease_runs() -> None:
+def test_the_leader_is_promised_during_its_own_lease() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(0, touch())
     member.hears(0, Claim(Ballot(3, 0)))
     assert Promise in map(type, member.said(0))
 
 
-def test_to_ask_promises_nothing() -> None:
+def test_a_pre_vote_promises_nothing() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(2, Ask(LATER))
     answer, *_ = member.said(2)
@@ -184,7 +184,7 @@ def test_to_ask_promises_nothing() -> None:
     assert not member.written(Promised)
 
 
-def test_a_state_is_given_to_whoever_pulls_it() -> None:
+def test_a_state_is_sent_to_any_member_that_pulls_it() -> None:
     member = Member(records=(record("lamp"),), number=3)
     member.hears(2, Pull(NO_BALLOT, 0, 0, 8))
     (given,) = member.said(2)
@@ -205,7 +205,7 @@ def test_a_leader_that_missed_a_touch_is_asked_and_then_suspected() -> None:
     assert member.role == "asking"
 
 
-def test_an_answer_to_that_is_a_touch_and_the_leader_stays() -> None:
+def test_a_leader_that_answers_the_question_stays() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(0, touch())
     member.waits(1.25 * LEASE_MS)
@@ -221,7 +221,7 @@ def test_a_leader_that_gives_up_is_followed_by_an_election_at_once() -> None:
     assert member.role == "asking"
 
 
-def test_to_give_up_a_ballot_that_is_not_followed_means_nothing() -> None:
+def test_giving_up_an_unfollowed_ballot_changes_nothing() -> None:
     member = Member(waits_ms=AFTER_RESTART_MS)
     member.hears(0, touch())
     member.hears(0, GiveUp(LATER))
@@ -250,7 +250,7 @@ def test_a_member_that_lost_power_acknowledges_nothing_and_asks_for_the_state() 
     assert member.said(0) == []
 
 
-def test_it_promises_and_says_that_it_is_not_whole() -> None:
+def test_a_recovering_member_promises_as_not_whole() -> None:
     member = Member(power_lost=True, waits_ms=AFTER_RESTART_MS)
     member.hears(2, Claim(LATER))
     (promise,) = [body for body in member.said(2) if isinstance(body, Promise)]
@@ -258,7 +258,7 @@ def test_it_promises_and_says_that_it_is_not_whole() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_only_an_answer_to_its_own_question_makes_it_whole(own: bool) -> None:
+def test_only_an_answer_with_its_nonce_makes_a_member_whole(own: bool) -> None:
     member = Member(power_lost=True)
     nonce = member.last(Recover).nonce
     member.forget()
@@ -279,7 +279,7 @@ def test_a_process_that_ended_is_a_member_again_at_once() -> None:
 # -- the end -----------------------------------------------------------------------------------------------
 
 
-def test_who_is_told_that_a_successor_is_installed_keeps_its_tombstone_and_nothing_else() -> None:
+def test_a_retired_member_keeps_only_the_tombstone() -> None:
     member = Member()
     successor = make_config(number=2)
     member.hears(0, Retire(successor))

@@ -24,7 +24,7 @@ HALL, CELLAR, ROOF = GroupId("hall"), GroupId("cellar"), GroupId("roof")
 LATER = Fence(4, Ballot(1, 1))
 
 
-def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
+def test_a_passed_on_request_names_the_group_to_answer() -> None:
     """The leader of the run's group may be so new that nobody else has heard of it."""
     around: Any = SimpleNamespace(
         own=NodeId("n3"),
@@ -46,7 +46,7 @@ def test_who_gets_a_request_that_was_passed_on_knows_whom_to_answer() -> None:
 
 
 @pytest.mark.parametrize("batch", Batch)
-def test_a_run_waits_for_the_way_around_and_not_for_each_way_home(batch: Batch) -> None:
+def test_a_run_waits_for_one_round_of_the_groups(batch: Batch) -> None:
     topology = make_topology(Shape.GRID, devices=100, seed=4)
     made = setup("default", seed=4, locks={"batch": str(batch)}, epoch=f"{FOR_EVER_MS // 1000}s")
 

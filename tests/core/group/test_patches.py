@@ -21,14 +21,14 @@ LAMP = DeviceRecord(
 FREE = replace(LAMP, hold=None)
 
 
-def test_a_change_says_little_and_comes_back_whole() -> None:
+def test_a_patch_is_small_and_restores_the_record() -> None:
     (changed,) = said((FREE,), (LAMP,))
     assert isinstance(changed, Changed)
     assert len(changed.patch) < 40
     assert whole((changed,), {LAMP.key: LAMP}) == (FREE,)
 
 
-def test_what_is_new_gone_or_long_is_said_whole() -> None:
+def test_new_removed_and_much_changed_records_are_sent_whole() -> None:
     gone = Gone(LAMP.key)
     long = DocumentRecord(2, "x" * MAX_PATCHED_BYTES)
     entry: tuple[Record, ...] = (LAMP, gone, long)
@@ -37,7 +37,7 @@ def test_what_is_new_gone_or_long_is_said_whole() -> None:
 
 
 @pytest.mark.parametrize("held", [{}, {LAMP.key: replace(LAMP, sequence=9)}])
-def test_what_does_not_follow_is_refused(held: dict[str, Record]) -> None:
+def test_a_patch_of_another_base_is_refused(held: dict[str, Record]) -> None:
     assert whole(said((FREE,), (LAMP,)), held) is None
 
 
@@ -67,7 +67,7 @@ def test_a_follower_holds_what_the_leader_holds(entries: list[Record]) -> None:
     )
 
 
-def test_what_does_not_follow_leaves_the_ledger_as_it_was() -> None:
+def test_a_refused_patch_leaves_the_ledger_unchanged() -> None:
     ledger = Ledger({}, 4)
     digest = ledger.digest
     assert ledger.follow(said((FREE,), (LAMP,))) is None

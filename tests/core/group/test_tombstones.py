@@ -120,7 +120,7 @@ def dropped(effects: Iterable[Effect]) -> list[int]:
 TOUCH = Update(OPENING, 2, (), 1, 0, False)
 
 
-def test_who_retires_leaves_the_older_configs_of_the_group_too() -> None:
+def test_a_retiring_member_leaves_older_configs_too() -> None:
     alone = Alone(FOURTH, SIXTH)
     assert alone.seats == [4, 6]
     effects = alone.hears(C, SIXTH, Retire(SEVENTH))
@@ -129,7 +129,7 @@ def test_who_retires_leaves_the_older_configs_of_the_group_too() -> None:
     assert next(one.record for one in effects if isinstance(one, Persist)) == Tombstone(SEVENTH)
 
 
-def test_a_leader_of_an_older_config_is_told_by_the_follower_that_hears_it() -> None:
+def test_a_follower_informs_the_leader_of_an_older_config() -> None:
     """Also where it would have to start a config of which nobody is left."""
     alone = Alone(FOURTH, SIXTH)
     assert [type(one) for one in said(alone.hears(A, FOURTH, TOUCH), A)] == [Acked]
@@ -143,13 +143,13 @@ def test_a_newer_config_stays() -> None:
     assert alone.seats == [6]
 
 
-def test_who_ended_between_tombstone_and_rest_leaves_the_rest_when_it_starts() -> None:
+def test_an_interrupted_retirement_is_completed_at_the_start() -> None:
     alone = Alone(FOURTH, SIXTH, tombstone=SIXTH)
     assert alone.seats == [6]
     assert dropped(alone.first) == [FOURTH.mark]
 
 
-def test_the_own_seat_tells_of_the_config_before_it_and_no_more() -> None:
+def test_a_seat_marks_the_config_before_it_as_ended() -> None:
     """Nobody else may be installed in the newest one yet: the config before it is still needed."""
     fifth = config(5, B, OWN, C)
     alone = Alone(FOURTH, fifth, SIXTH)
@@ -162,7 +162,7 @@ def test_the_own_seat_tells_of_the_config_before_it_and_no_more() -> None:
     assert [type(one) for one in said(alone.hears(B, fifth, TOUCH), B)] == [Acked]
 
 
-def test_who_starts_a_config_that_is_over_learns_it_from_the_directory() -> None:
+def test_a_starter_of_an_ended_config_learns_it_from_the_directory() -> None:
     """Its members may be gone: they do not say so. That somebody leads it is no reason to retire."""
     alone = Alone(config(4, OWN))
     assert any(isinstance(one, Start) for one in said(alone.waits(6000), B)), "it leads, and hands off"

@@ -190,7 +190,7 @@ def test_probes_of_the_removed_end_and_others_are_answered_under_new_numbers() -
     assert "z" in [effect.to for effect in silent.effects if isinstance(effect, Send)]
 
 
-def test_a_bag_goes_on_with_the_new_ones_first() -> None:
+def test_new_nodes_come_first_in_the_probe_schedule() -> None:
     before, after = named("b", "c", "d", "m", "x"), named("a", "c", "d", "m", "x", "y")
     schedule = ProbeSchedule(before, before.index[NodeId("m")], MembershipSettings(spatial=False), Draws(1))
     table = Table(before)
@@ -206,7 +206,7 @@ def test_a_bag_goes_on_with_the_new_ones_first() -> None:
 # -- the removed -------------------------------------------------------------------------------------------
 
 
-def test_a_removed_node_says_so_and_stops() -> None:
+def test_a_removed_node_reports_it_and_stops() -> None:
     mesh = Mesh(6)
     mesh.run(15)
     victim = mesh.ids[2]
@@ -216,7 +216,7 @@ def test_a_removed_node_says_so_and_stops() -> None:
     assert {node for _, node in mesh.changes(victim, "left")} == set(mesh.ids), "those who had not heard"
 
 
-def test_who_is_removed_and_has_a_seat_hears_the_nodes_of_the_newer_version() -> None:
+def test_a_removed_node_with_a_seat_accepts_nodes_of_the_newer_version() -> None:
     made = medley("b", "m", "z")
     step = Step(2000.0, 2000.0)
     made.stay(named("b", "y"), step)
@@ -229,7 +229,7 @@ def test_who_is_removed_and_has_a_seat_hears_the_nodes_of_the_newer_version() ->
     assert made.is_former(NodeId("z"))
 
 
-def test_who_was_removed_and_is_named_again_is_named_once() -> None:
+def test_a_node_that_is_added_again_is_listed_once() -> None:
     made = medley("b", "m", "z")
     step = Step(2000.0, 2000.0)
     made.stay(named("b", "z"), step)
@@ -237,7 +237,7 @@ def test_who_was_removed_and_is_named_again_is_named_once() -> None:
     assert made.living == ("b", "m", "x")
 
 
-def test_the_removed_are_not_complained_about_for_a_while() -> None:
+def test_messages_of_removed_nodes_are_not_reported_for_a_while() -> None:
     made = medley("b", "m", "z")
     adopt(made, "m", "z")
     soon_ms = 60_000.0
@@ -249,7 +249,7 @@ def test_the_removed_are_not_complained_about_for_a_while() -> None:
     assert len(refusals(hear(made, "z", gossip("b", MemberState.DEAD), late_ms))) == 1
 
 
-def test_who_comes_back_is_a_stranger_no_more() -> None:
+def test_a_node_that_is_added_again_is_no_stranger() -> None:
     made = medley("b", "m", "z")
     hear(made, "z", gossip("b", MemberState.DEAD))
     adopt(made, "m", "z")
@@ -297,7 +297,7 @@ def test_other_messages_are_judged_like_those_of_membership() -> None:
     assert len(refusals(stranger)) == 1
 
 
-def test_a_voice_that_contradicts_nothing_does_not_bring_the_dead_back() -> None:
+def test_a_message_without_a_contradiction_does_not_revive_a_dead_node() -> None:
     made = medley("a", "m", "z")
     hear(made, "z", gossip("a", MemberState.DEAD))
     assert made.hears(NodeId("a"), LIFE, Step(2000.0, 0.0))
@@ -306,14 +306,14 @@ def test_a_voice_that_contradicts_nothing_does_not_bring_the_dead_back() -> None
     assert not made.is_dead(NodeId("a"))
 
 
-def test_a_younger_voice_of_ones_own_name_is_not_listened_to() -> None:
+def test_messages_of_a_younger_process_of_the_own_name_are_ignored() -> None:
     made = medley("a", "m", "z")
     step = Step(2000.0, 0.0)
     assert not made.hears(NodeId("m"), Incarnation(9, 9), step)
     assert made.incarnation.boot == 10, "still joining: it takes the next boot above"
 
 
-def test_a_timer_that_fires_after_its_node_was_removed_is_nothing() -> None:
+def test_a_timer_for_a_removed_node_does_nothing() -> None:
     mesh = Mesh(5)
     mesh.run(10)
     keep = mesh.ids[1:]

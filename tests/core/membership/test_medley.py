@@ -51,7 +51,7 @@ def test_a_crash_is_known_to_all_within_four_periods(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_power_domain_is_missed_as_soon_as_one_of_its_nodes(seed: int) -> None:
+def test_a_failed_power_domain_is_detected_with_its_first_node(seed: int) -> None:
     """Whoever misses one node tries the others on its circuit at once."""
     mesh = Mesh(12, seed=seed, domains=4)
     mesh.run(15)
@@ -167,7 +167,7 @@ def test_a_pause_longer_than_a_suspicion_is_forgiven() -> None:
 
 
 @pytest.mark.parametrize("card_age_boots", [0, 1, 3])
-def test_of_two_processes_with_one_name_the_younger_stays(card_age_boots: int) -> None:
+def test_the_younger_of_two_processes_with_one_name_stays(card_age_boots: int) -> None:
     """The copied SD card: however old the copy is, whoever started last goes on; the other says why not."""
     mesh = Mesh(10)
     mesh.run(5)
@@ -208,7 +208,7 @@ def test_announcements_reach_everyone_once_and_the_newest_stays(shape: Shape) ->
         assert values in (told, [b"eight"]), f"{node} learned {values}"
 
 
-def test_who_was_away_learns_by_exchange() -> None:
+def test_a_returning_node_catches_up_by_exchange() -> None:
     mesh = Mesh(8)
     mesh.run(10)
     away = mesh.ids[1]
@@ -235,7 +235,7 @@ def test_a_board_larger_than_a_datagram_is_exchanged_in_pages() -> None:
     )
 
 
-def test_all_nodes_keep_the_same_of_two_announcements_of_one_version() -> None:
+def test_all_nodes_keep_the_same_announcement_of_one_version() -> None:
     mesh = Mesh(6)
     mesh.run(5)
     mesh.route(mesh.ids[0], "config/c1", 5, b"one")
@@ -257,7 +257,7 @@ def test_a_version_that_the_wire_cannot_carry_is_refused(version: int) -> None:
 
 
 @pytest.mark.parametrize("claim", [Incarnation(2**63 - 1, 1), Incarnation(1, 2**63 - 1, 2**63 - 1)])
-def test_an_incarnation_out_of_all_measure_is_not_topped(claim: Incarnation) -> None:
+def test_an_absurd_incarnation_is_not_exceeded(claim: Incarnation) -> None:
     mesh = Mesh(3)
     mesh.run(5)
     node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
@@ -269,7 +269,7 @@ def test_an_incarnation_out_of_all_measure_is_not_topped(claim: Incarnation) -> 
     assert node.membership.incarnation.boot == 1
 
 
-def test_a_raised_boot_is_on_disk_before_it_is_spoken() -> None:
+def test_a_raised_boot_is_on_disk_before_it_is_sent() -> None:
     mesh = Mesh(3)
     mesh.run(5)
     node, other = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
@@ -286,7 +286,7 @@ def test_a_raised_boot_is_on_disk_before_it_is_spoken() -> None:
     assert persisted[0] < spoken[0]
 
 
-def test_a_rival_that_is_only_remembered_stops_nobody() -> None:
+def test_a_rival_known_only_by_gossip_stops_no_process() -> None:
     """One witness, told of twice but long apart, or only of long ago: no proof that anybody lives."""
     mesh = Mesh(4)
     mesh.run(5)
@@ -351,7 +351,7 @@ def test_an_announcement_that_is_too_large_is_refused() -> None:
     assert mesh.learned("config/c1") == {}
 
 
-def test_strangers_and_updates_about_strangers_are_refused_and_reported() -> None:
+def test_messages_from_and_about_strangers_are_refused_and_reported() -> None:
     mesh = Mesh(4)
     mesh.run(5)
     node = mesh.node(mesh.ids[0])
@@ -384,7 +384,7 @@ def test_a_node_asked_to_try_itself_answers() -> None:
     assert answer.message == Ack(7, GossipItems(), mesh.ids[0], node.membership.incarnation)
 
 
-def test_asking_twice_to_leave_does_not_put_it_off() -> None:
+def test_a_second_request_to_leave_does_not_delay_it() -> None:
     mesh = Mesh(4)
     mesh.run(5)
     leaver = mesh.ids[2]
@@ -394,7 +394,7 @@ def test_asking_twice_to_leave_does_not_put_it_off() -> None:
     assert leaver not in mesh.running()
 
 
-def test_a_node_that_missed_the_contradiction_looks_before_it_buries() -> None:
+def test_a_node_probes_once_more_before_it_declares_a_death() -> None:
     """Hearsay is no ground for a burial: the node tries the suspect itself when the time is over."""
     mesh = Mesh(6)
     mesh.run(10)
@@ -453,7 +453,7 @@ def test_a_lonely_node_and_a_mesh_of_two_work() -> None:
         Doubled(Incarnation(9, 9), 1.0),
     ],
 )
-def test_a_ghost_that_asks_nothing_gets_no_answer(message: Message) -> None:
+def test_a_dead_life_that_asks_nothing_gets_no_answer(message: Message) -> None:
     """Swarm seed 447: two nodes, each taking the other for a ghost, answered each other for ever."""
     mesh = Mesh(4)
     mesh.run(10)
@@ -502,7 +502,7 @@ def test_a_mesh_of_two_forgives_a_lost_message() -> None:
     assert len(mesh.changes(mesh.ids[0], "suspect")) + len(mesh.changes(mesh.ids[1], "suspect")) < 30
 
 
-def test_round_trips_are_estimated_for_whom_it_probes() -> None:
+def test_round_trips_are_estimated_for_probed_nodes() -> None:
     mesh = Mesh(6, shape=Shape.LINE)
     mesh.run(60)
     membership = mesh.node(mesh.ids[0]).membership

@@ -80,7 +80,7 @@ def test_a_copy_is_independent() -> None:
     assert (table.living, copy.living) == (2, 1)
 
 
-def test_a_new_life_was_not_heard_yet() -> None:
+def test_a_new_life_has_not_been_heard() -> None:
     table = believing([(0, Incarnation(1, 5), MemberState.ALIVE)])
     table.heard_ms[0] = 77.0
     table.set(0, Incarnation(1, 5, 1), MemberState.ALIVE)
@@ -93,7 +93,7 @@ def test_a_new_life_was_not_heard_yet() -> None:
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32), st.booleans())
-def test_everyone_is_probed_within_a_bag(count: int, seed: int, spatial: bool) -> None:
+def test_every_node_is_probed_once_per_schedule(count: int, seed: int, spatial: bool) -> None:
     roster = line(count)
     settings = MembershipSettings(spatial=spatial)
     schedule = ProbeSchedule(roster, 0, settings, Draws(seed))
@@ -226,7 +226,7 @@ def test_where_nobody_could_confirm_the_shortest_time_holds() -> None:
     assert alone.left_ms(100.0) == 1000.0
 
 
-def test_hearsay_waits_twice_as_long_as_a_witness() -> None:
+def test_a_reported_suspicion_waits_twice_as_long_as_a_direct_one() -> None:
     doubt = suspicion(needed=2)
     for witness in "bcd":
         doubt.confirm(NodeId(witness))
@@ -288,7 +288,7 @@ def test_a_newer_item_replaces_the_older() -> None:
     assert Counter(item for _ in range(10) for item in waiting.take(4, sends=3)) == {"new": 3}
 
 
-def test_a_detail_does_not_start_the_count_anew() -> None:
+def test_a_changed_detail_does_not_restart_the_count() -> None:
     waiting: Waiting[str] = Waiting()
     waiting.put("a", "first witness")
     waiting.take(1, sends=3)
@@ -305,7 +305,7 @@ def test_the_queue_is_bounded() -> None:
     assert len(waiting) == MAX_WAITING
 
 
-def test_what_the_receiver_must_hear_comes_first_and_once() -> None:
+def test_updates_about_the_receiver_come_first_and_once() -> None:
     queue = GossipQueue()
     update = MemberUpdate(NodeId("a"), MemberState.SUSPECT, Incarnation(1, 1))
     assert queue.take(8, update).members == (update,)
@@ -316,7 +316,7 @@ def test_what_the_receiver_must_hear_comes_first_and_once() -> None:
 # -- announcements -------------------------------------------------------------------------------------------
 
 
-def test_the_higher_version_of_an_announcement_stays() -> None:
+def test_the_higher_version_of_an_announcement_is_kept() -> None:
     board = Board()
     board.put(Announcement("config/c1", 2, b"two"))
     assert not board.is_news(Announcement("config/c1", 2, b"other"))

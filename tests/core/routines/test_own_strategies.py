@@ -82,7 +82,7 @@ def test_rounds_are_asked_for_one_after_the_other(own: Own) -> None:
     assert bench.stage is Stage.EXECUTING
 
 
-def test_what_no_round_has_comes_last_and_strangers_are_left_out(own: Own) -> None:
+def test_devices_in_no_round_come_last_and_unknown_ones_are_ignored(own: Own) -> None:
     def some(wanted: Sequence[Wanted]) -> list[list[DeviceId]]:
         return [[], [DeviceId("stranger")], [DeviceId("d1"), DeviceId("d1")]]
 
@@ -92,7 +92,7 @@ def test_what_no_round_has_comes_last_and_strangers_are_left_out(own: Own) -> No
     assert [devices for _, _, devices, _ in asked(bench)] == [("b1", "b2")]
 
 
-def test_all_that_was_asked_for_is_given_back(own: Own) -> None:
+def test_every_requested_lock_is_given_back(own: Own) -> None:
     bench = fired("b1", "b2", "d1", strategy=own(Manner(AtDevices.BY_AGE, rounds=backwards)))
     bench.grant("d1")
     bench.said.clear()
@@ -115,7 +115,7 @@ def test_rests_are_kept_within_bounds(own: Own) -> None:
         assert min_ms <= bench.now_ms - began_ms <= max_ms + 10
 
 
-def test_other_groups_hear_a_word_and_never_the_name(own: Own) -> None:
+def test_other_groups_see_the_queue_rule_and_not_the_name(own: Own) -> None:
     bench = fired("b1", strategy=own(Manner(AtDevices.REFUSE)))
     bench.said.clear()
     run = bench.run().run
@@ -124,7 +124,7 @@ def test_other_groups_hear_a_word_and_never_the_name(own: Own) -> None:
     assert state.strategy is Strategy.OPTIMISTIC
 
 
-def test_a_record_names_it_and_built_in_ones_stay_one_byte(own: Own) -> None:
+def test_records_name_a_strategy_and_built_in_ones_take_one_byte(own: Own) -> None:
     run = fired("b1", strategy=own(Manner(AtDevices.BY_AGE))).run()
     assert run.strategy == "own"
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(run), type=RunRecord) == run
@@ -134,7 +134,7 @@ def test_a_record_names_it_and_built_in_ones_stay_one_byte(own: Own) -> None:
     assert len(msgspec.msgpack.encode(run)) == len(msgspec.msgpack.encode(built_in)) + len("own")
 
 
-def test_a_run_whose_strategy_is_not_here_goes_by_age_and_gives_everything_back(own: Own) -> None:
+def test_a_run_of_an_unknown_strategy_goes_by_age_and_gives_all_back(own: Own) -> None:
     bench = fired("a1", "b1", "d1", strategy=own(Manner(AtDevices.BY_AGE, rounds=backwards)))
     bench.grant("d1")
     LOCK_STRATEGIES.remove("own")
@@ -156,6 +156,6 @@ def test_a_strategy_that_could_wait_in_a_circle_is_refused() -> None:
     assert not is_known("own")
 
 
-def test_built_in_ones_are_registered_like_others() -> None:
+def test_built_in_strategies_are_registered_like_others() -> None:
     at_devices = {str(one): strategy_of(one).manner(1).at_devices.value for one in Strategy}
     assert at_devices == {str(one): one for one in Strategy}

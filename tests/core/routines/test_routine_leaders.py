@@ -55,7 +55,7 @@ def given_back(bench: Bench) -> list[tuple[str, int, tuple[str, ...]]]:
 # -- a new leader ------------------------------------------------------------------------------------------
 
 
-def test_acquiring_asks_again_for_what_it_lacks() -> None:
+def test_acquiring_requests_the_missing_locks_again() -> None:
     bench = acquiring()
     bench.new_leader()
     ((to, body),) = bench.take(LockRequest)
@@ -258,7 +258,7 @@ def test_a_lock_granted_anew_is_not_the_one_that_was_held() -> None:
     assert bench.run().reason == "outage: lost the lock of d1"
 
 
-def test_acquiring_fails_after_an_outage_for_it_may_have_gone_on() -> None:
+def test_acquiring_fails_after_an_outage() -> None:
     bench = acquiring()
     bench.new_leader(lossy=True)
     assert bench.run().stage is Stage.RELEASING_LOCKS
@@ -303,7 +303,7 @@ def test_a_run_keeps_its_commands_under_a_newer_version() -> None:
     assert commanded(bench) == [("b1", 0)]
 
 
-def test_a_removed_routine_finishes_its_run_and_drops_what_waits() -> None:
+def test_a_removed_routine_finishes_its_run_and_drops_waiting_firings() -> None:
     bench = executing()
     bench.hear(Fire(R, "again"))
     bench.new_leader(made=program(version=2))
@@ -324,7 +324,7 @@ def test_a_removed_routine_without_a_run_is_dropped() -> None:
     assert bench.records == {}
 
 
-def test_that_there_is_no_such_routine_is_said_after_a_commit() -> None:
+def test_an_unknown_routine_is_reported_after_a_commit() -> None:
     """Perhaps another leads by now, by a version that has it."""
     bench = Bench(program(version=2))
     entries = len(bench.entries)

@@ -83,7 +83,7 @@ def test_sequential_asks_one_group_after_the_other() -> None:
     assert commanded(bench) == [("d1", 0)], "in the order of the steps"
 
 
-def test_a_request_has_what_is_to_be_asked_for_after_it() -> None:
+def test_a_request_carries_the_requests_that_follow() -> None:
     bench = fired("b1", "d1", "b2")
     ((to, request),) = bench.take(LockRequest)
     assert (to, request.devices, request.onward) == ("c2", ("b1", "b2"), (("c3", ("d1",)),))
@@ -101,7 +101,7 @@ def test_the_next_group_is_not_asked_twice_where_the_request_was_passed_on() -> 
     assert bench.stage is Stage.EXECUTING
 
 
-def test_an_answer_to_what_was_passed_on_may_come_first() -> None:
+def test_an_answer_to_a_passed_on_request_may_come_first() -> None:
     bench = fired("b1", "d1")
     bench.said.clear()
     bench.grant("d1")
@@ -110,7 +110,7 @@ def test_an_answer_to_what_was_passed_on_may_come_first() -> None:
     assert bench.stage is Stage.EXECUTING
 
 
-def test_what_was_passed_on_in_an_earlier_attempt_is_asked_for_in_the_next() -> None:
+def test_locks_passed_on_in_an_earlier_attempt_are_requested_again() -> None:
     bench = fired("b1", "d1")
     bench.grant("b1", passed_on="c3")
     bench.hear(Wound(bench.run().run, 1, DeviceId("b1")), "c2")
@@ -121,7 +121,7 @@ def test_what_was_passed_on_in_an_earlier_attempt_is_asked_for_in_the_next() -> 
     assert asked(bench) == [("c3", 2, ("d1",))]
 
 
-def test_a_request_is_not_passed_on_to_what_is_not_given_back_yet() -> None:
+def test_a_request_is_not_passed_on_to_unreleased_devices() -> None:
     bench = fired("b1", "d1")
     bench.hear(Wound(bench.run().run, 1, DeviceId("b1")), "c2")
     bench.said.clear()
@@ -131,7 +131,7 @@ def test_a_request_is_not_passed_on_to_what_is_not_given_back_yet() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.OPTIMISTIC, Strategy.PRIORITY])
-def test_who_asks_for_all_at_once_has_nothing_passed_on(strategy: Strategy) -> None:
+def test_requests_for_all_locks_at_once_are_not_passed_on(strategy: Strategy) -> None:
     bench = fired("b1", "d1", strategy=strategy)
     assert [request.onward for _, request in bench.take(LockRequest)] == [(), ()]
 
@@ -146,7 +146,7 @@ def test_requests_are_repeated_until_all_is_held() -> None:
     assert 5 <= len(asked(bench)) <= 10, "the pause doubles to 10 s"
 
 
-def test_what_waits_for_a_group_is_said_when_it_is_reached_and_its_pauses_begin_anew() -> None:
+def test_requests_are_repeated_at_once_when_a_group_is_reached() -> None:
     bench = fired("b1", "d1", strategy=Strategy.PRIORITY)
     bench.wait(30_000)
     asked(bench)
@@ -156,7 +156,7 @@ def test_what_waits_for_a_group_is_said_when_it_is_reached_and_its_pauses_begin_
     assert ("c2", 1, ("b1",)) in asked(bench)
 
 
-def test_what_was_said_just_now_is_not_said_again() -> None:
+def test_a_request_just_sent_is_not_repeated() -> None:
     bench = fired("b1")
     asked(bench)
     bench.wait(500)
@@ -183,7 +183,7 @@ def test_by_device_it_is_one_by_one_too(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.OPTIMISTIC, Strategy.PRIORITY])
-def test_others_ask_all_at_once(strategy: Strategy) -> None:
+def test_other_strategies_ask_for_all_at_once(strategy: Strategy) -> None:
     bench = fired("d1", "b2", "b1", strategy=strategy)
     assert asked(bench) == [("c2", 1, ("b1", "b2")), ("c3", 1, ("d1",))]
     bench.grant("d1")
@@ -313,7 +313,7 @@ def test_a_wounded_run_gives_its_attempt_back(strategy: Strategy) -> None:
     assert bool(asked(bench)) is (strategy is not Strategy.OPTIMISTIC), "optimistic ones rest"
 
 
-def test_what_is_asked_for_one_by_one_is_given_back_up_to_there() -> None:
+def test_locks_requested_one_by_one_are_released_up_to_the_last() -> None:
     bench = fired("a1", "b1", "d1", batch=Batch.NONE)
     bench.grant("a1")
     bench.said.clear()
@@ -321,7 +321,7 @@ def test_what_is_asked_for_one_by_one_is_given_back_up_to_there() -> None:
     assert given_back(bench) == [("c1", 1, ("a1",)), ("c2", 1, ("b1",))]
 
 
-def test_what_may_have_been_passed_on_is_given_back_too() -> None:
+def test_locks_that_may_have_been_passed_on_are_released_too() -> None:
     bench = fired("a1", "b1", "d1")
     bench.said.clear()
     bench.hear(Wound(bench.run().run, 1, DeviceId("a1")), OWN)
@@ -329,7 +329,7 @@ def test_what_may_have_been_passed_on_is_given_back_too() -> None:
 
 
 @pytest.mark.parametrize("answered", [(), ("d1",)])
-def test_who_went_past_a_group_that_lost_updates_gives_back(answered: tuple[str, ...]) -> None:
+def test_a_run_past_a_group_that_lost_updates_gives_back(answered: tuple[str, ...]) -> None:
     """Its grant may be lost, and with it that the run came first: it must not hold a later lock and wait."""
     bench = fired("b1", "d1")
     for device in answered:
@@ -343,7 +343,7 @@ def test_who_went_past_a_group_that_lost_updates_gives_back(answered: tuple[str,
     assert [(state.attempt, state.held, state.era) for state in states] == [(2, (), era)] * 2
 
 
-def test_an_outage_of_the_last_group_or_of_one_that_is_held_costs_nothing() -> None:
+def test_an_outage_of_the_last_or_a_held_group_changes_nothing() -> None:
     bench = fired("b1", "d1")
     bench.hear(RunQuery(None, R, (DeviceId("d1"),), Era(1, Ballot(1, 1))), "c3")
     bench.grant("b1")
@@ -351,7 +351,7 @@ def test_an_outage_of_the_last_group_or_of_one_that_is_held_costs_nothing() -> N
     assert bench.run().attempt == 1
 
 
-def test_an_outage_of_the_own_group_lets_runs_be() -> None:
+def test_an_outage_of_the_own_group_leaves_runs_alone() -> None:
     """Those of before it are taken up by another rule, and it passes nothing on."""
     bench = fired("a1", "b1")
     bench.hear(RunQuery(None, R, (DeviceId("a1"),), Era(1, Ballot(1, 1))), OWN)
@@ -555,7 +555,7 @@ def test_commands_together_go_at_once_and_the_next_waits_for_all_of_them() -> No
     assert bench.stage is Stage.RELEASING_LOCKS and bench.run().reason == ""
 
 
-def test_a_result_that_came_early_is_not_committed_and_comes_again() -> None:
+def test_an_early_result_is_not_committed_and_is_sent_again() -> None:
     bench = executing_together(_together())
     bench.outcome(1)
     bench.wait(1200)
@@ -585,7 +585,7 @@ def executing_together(made: RoutineProgram) -> Bench:
     return bench
 
 
-def test_a_refusal_of_the_leader_before_is_none_of_this_one() -> None:
+def test_a_refusal_to_an_earlier_leader_is_ignored() -> None:
     bench = executing("b1")
     old = bench.serving.fence
     bench.new_leader()
@@ -606,7 +606,7 @@ def test_a_leader_older_than_the_grant_cannot_deny_it() -> None:
     assert bench.run().reason == "b1: set: the run does not hold the lock"
 
 
-def test_who_works_by_an_older_version_may_not_know_the_device() -> None:
+def test_a_group_with_an_older_version_may_not_know_the_device() -> None:
     bench = Bench(program(routine("b1"), version=4))
     fire(bench)
     answer = LockAnswer(DeviceId("b1"), None, Era(), "unknown")

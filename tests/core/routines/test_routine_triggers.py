@@ -126,7 +126,7 @@ def test_a_new_leader_neither_repeats_nor_misses_an_edge() -> None:
     assert firings(bench) == 2
 
 
-def test_what_was_told_to_an_earlier_leader_and_comes_late_is_no_edge() -> None:
+def test_a_late_reading_for_an_earlier_leader_is_no_edge() -> None:
     bench = when()
     bench.reads("b1", n=1, on=True)
     bench.reads("b1", n=2, on=False)
@@ -141,7 +141,7 @@ def test_what_was_told_to_an_earlier_leader_and_comes_late_is_no_edge() -> None:
     assert firings(bench) == 2
 
 
-def test_nothing_is_told_or_said_before_the_commit() -> None:
+def test_nothing_is_sent_or_traced_before_the_commit() -> None:
     bench = when("a1")
     bench.take(Watch)
     bench.commits = False
@@ -152,7 +152,7 @@ def test_nothing_is_told_or_said_before_the_commit() -> None:
     assert firings(bench) == 1
 
 
-def test_clauses_that_name_the_time_are_looked_at_every_second() -> None:
+def test_clauses_that_name_the_time_are_evaluated_every_second() -> None:
     clause = Clause([("now", "second")], lambda values: values[("now", "second")] >= 3)
     made = program(routine("a1", when=clause), moment=lambda ms: {("now", "second"): (ms - START_MS) // 1000})
     bench = Bench(made)
@@ -206,7 +206,7 @@ def test_for_goes_on_under_a_new_leader_from_its_committed_start() -> None:
     assert firings(bench) == 1
 
 
-def test_for_that_came_due_between_leaders_hears_the_readings_first() -> None:
+def test_a_for_that_came_due_between_leaders_waits_for_readings() -> None:
     for on, fired in ((True, 1), (False, 0)):
         bench = when(for_ms=5000.0)
         bench.reads("b1", n=1, on=True)
@@ -309,7 +309,7 @@ def test_an_event_is_taken_once_by_a_routine_that_did_not_listen_for_a_while() -
     assert firings(bench) == 2 and bench.routine().marks == {"b1": 2}
 
 
-def test_an_event_that_is_not_meant_is_marked_too() -> None:
+def test_an_event_that_does_not_match_is_marked_too() -> None:
     bench = Bench(program(routine("a1", on_event=is_true("b1"))))
     bench.hear(press(1, on=False), "c2")
     assert firings(bench) == 0 and bench.routine().marks == {"b1": 1}
@@ -326,7 +326,7 @@ def test_an_event_is_not_confirmed_before_the_commit() -> None:
     assert firings(bench) == 1 and len(bench.take(EventsSeen)) == 1
 
 
-def test_events_that_nothing_fires_on_any_more_are_let_go() -> None:
+def test_events_without_a_routine_are_confirmed() -> None:
     bench = Bench(program(routine("a1")))
     bench.hear(press(4, 5), "c2")
     assert bench.take(EventsSeen) == [("c2", EventsSeen(DeviceId("b1"), R, 5))]
@@ -351,7 +351,7 @@ def test_an_unknown_routine_is_answered() -> None:
     assert bench.take(Ordered) == [(SOMEBODY, Ordered("q1", None, "c1 has no routine nix"))]
 
 
-def test_by_hand_does_not_mind_the_cooldown() -> None:
+def test_a_firing_by_hand_ignores_the_cooldown() -> None:
     bench = Bench(program(routine(cooldown_ms=10_000.0)))
     for number in range(MAX_REQUESTS + 6):
         bench.hear(Fire(R, f"q{number}"))

@@ -71,7 +71,7 @@ def test_lowest_first_is_a_stable_sort(arithmetic: Arithmetic, hashes: list[int]
     assert list(arithmetic.lowest_first(arithmetic.words(repeated))) == expected
 
 
-def test_gaussians_have_the_moments_and_the_shape_of_one() -> None:
+def test_gaussians_have_the_right_moments_and_shape() -> None:
     drawn = [gaussian(chain(7, number)) for number in range(6000)]
     assert max(map(abs, drawn)) <= LARGEST
     assert abs(fmean(drawn)) < 4 * ONE / len(drawn) ** 0.5

@@ -29,7 +29,7 @@ def changed(before: tuple[NodeId, ...], after: tuple[NodeId, ...]) -> int:
 
 @limits(max_examples=100, deadline=None)
 @given(situations())
-def test_members_are_distinct_and_alive_and_as_many_as_there_should_be(situation: Situation) -> None:
+def test_members_are_distinct_alive_and_of_the_right_number(situation: Situation) -> None:
     plan, epoch, alive, table = situation
     view = Selector(plan).at(epoch, alive, table)
     for members in view.all_members().values():
@@ -93,7 +93,7 @@ def test_a_node_that_leaves_changes_little(situation: Situation, data: st.DataOb
 
 @limits(max_examples=60, deadline=None)
 @given(situations())
-def test_a_view_that_nobody_disturbs_keeps_the_ranks(situation: Situation) -> None:
+def test_an_unchanged_view_keeps_the_ranks(situation: Situation) -> None:
     """Asking twice, or for one group instead of all, gives the same tuple in the same order."""
     plan, epoch, alive, table = situation
     selector = Selector(plan)

@@ -73,7 +73,9 @@ def test_random_clusters_are_even_and_depend_on_the_seed() -> None:
 
 @limits(max_examples=60, deadline=None)
 @given(plans(), settings(), st.data())
-def test_what_exists_keeps_its_cluster(before: Plan, changed: SelectionSettings, data: st.DataObject) -> None:
+def test_existing_devices_keep_their_cluster(
+    before: Plan, changed: SelectionSettings, data: st.DataObject
+) -> None:
     kept = data.draw(st.lists(st.sampled_from(before.devices), unique=True))
     new = [device(f"e{i}", 400 * i, 3 * i * i) for i in range(data.draw(st.integers(0, 12)))]
     after = make_plan(2, changed, before.nodes, [*kept, *new], [], previous=before)

@@ -168,7 +168,7 @@ def test_unknown_names_are_reported_with_the_known_ones() -> None:
     assert issubclass(PolicyError, ValueError)
 
 
-def test_a_name_stands_for_one_thing(members: Members) -> None:
+def test_a_name_can_be_registered_once(members: Members) -> None:
     register_member_policy("own", nearest)
     register_member_policy("own", nearest)
     with pytest.raises(ValueError, match="there is a member policy 'own' already"):

@@ -51,7 +51,7 @@ def test_the_reference_selects_the_published_members(vectors: dict[str, Any]) ->
                 assert reference.candidates(expected["centre"]) == expected["candidates"]
 
 
-def test_the_vectors_cover_what_can_differ() -> None:
+def test_the_vectors_cover_all_parameters() -> None:
     epochs = [epoch for vectors in VECTORS["plans"] for epoch in vectors["epochs"]]
     assert {epoch["size"] for epoch in epochs} == {1, 3, 5}
     assert any(epoch["cap"] > epoch["size"] // 2 > 0 for epoch in epochs)

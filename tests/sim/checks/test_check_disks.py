@@ -39,7 +39,7 @@ def lacking(
     return Disks(of).lacking(group, MARK, ballot, number)
 
 
-def test_a_quorum_has_written_it() -> None:
+def test_an_entry_on_a_quorum_of_disks_is_committed() -> None:
     made = machines()
     append(made["n1"])
     assert lacking(made) == ["n2", "n3"]
@@ -48,7 +48,7 @@ def test_a_quorum_has_written_it() -> None:
     assert lacking(made, number=2) == ["n1", "n2", "n3"]
 
 
-def test_under_an_older_ballot_it_is_another_entry() -> None:
+def test_an_entry_under_an_older_ballot_does_not_count() -> None:
     made = machines()
     append(made["n1"], ballot=SECOND)
     append(made["n2"], ballot=OPENING)
@@ -57,7 +57,7 @@ def test_under_an_older_ballot_it_is_another_entry() -> None:
     assert lacking(made, ballot=SECOND) == []
 
 
-def test_being_installed_is_to_have_the_first_state() -> None:
+def test_an_installed_member_has_the_first_state() -> None:
     made = machines()
     for name in ("n1", "n2"):
         made[name].disk.write(ConfigKept(GROUP, 0, 7, (), True), flush=True, now_ms=0.0)
@@ -65,14 +65,14 @@ def test_being_installed_is_to_have_the_first_state() -> None:
     assert lacking(made, number=7, ballot=SECOND) == ["n1", "n2", "n3"]
 
 
-def test_being_invited_is_not() -> None:
+def test_an_invited_member_does_not_have_the_first_state() -> None:
     made = machines()
     for machine in made.values():
         machine.disk.write(ConfigKept(GROUP, 0, 7, (), False), flush=True, now_ms=0.0)
     assert lacking(made, number=7) == ["n1", "n2", "n3"]
 
 
-def test_who_lost_power_or_its_disk_may_have_had_it() -> None:
+def test_a_member_that_lost_power_or_its_disk_may_have_had_the_entry() -> None:
     made = machines()
     append(made["n1"])
     made["n2"].disk.lost_power = True
@@ -87,7 +87,7 @@ def test_who_lost_power_or_its_disk_may_have_had_it() -> None:
     assert lacking(made) == []
 
 
-def test_who_went_on_to_a_later_config_had_it() -> None:
+def test_a_member_of_a_later_config_had_the_entry() -> None:
     made = machines()
     append(made["n1"])
     later = config(number=2)
@@ -99,7 +99,7 @@ def test_who_went_on_to_a_later_config_had_it() -> None:
     assert lacking(made) == []
 
 
-def test_nobody_sits_on_an_unbound_seat() -> None:
+def test_an_unbound_seat_belongs_to_no_disk() -> None:
     made = machines()
     for machine in made.values():
         append(machine)

@@ -88,7 +88,7 @@ def test_a_loss_is_due_when_a_quorum_is_not_whole() -> None:
     assert len(claimed(lost=(WHOLE, WHOLE, WHOLE)).promise("n1", "n2", "n3").open(2)) == 1
 
 
-def test_who_is_away_is_judged_by_its_disk() -> None:
+def test_an_absent_member_is_judged_by_its_disk() -> None:
     made = claimed(lost=(NOT_WHOLE, WHOLE, WHOLE)).promise("n1", "n2")
     made.machines["n3"].disk.lost_power = True
     assert made.open(2) == []
@@ -103,7 +103,7 @@ def test_a_seat_that_nobody_took_is_not_whole() -> None:
     assert made.promise("n1", "n2").open(2) == []
 
 
-def test_a_member_counts_as_what_it_was_when_it_promised() -> None:
+def test_a_member_is_judged_by_its_state_at_the_promise() -> None:
     made = claimed().promise("n1", "n2")
     later = Ballot(2, 2)
     taken = StateTaken(made.config.mark, later, 2, None)
@@ -120,7 +120,7 @@ def test_an_era_begins_with_the_newest_of_two_states() -> None:
     assert len(claimed((2, 1, 1)).promise("n1", "n2").open(1)) == 1, "its own"
 
 
-def test_of_three_one_may_have_been_late() -> None:
+def test_one_of_three_promises_may_have_been_late() -> None:
     assert claimed((1, 2, 3)).promise("n1", "n2", "n3").open(3) == []
     assert claimed((1, 2, 3)).promise("n1", "n2", "n3").open(2) == []
     assert len(claimed((1, 2, 3)).promise("n1", "n2", "n3").open(1)) == 1
@@ -131,7 +131,7 @@ def test_an_era_does_not_begin_with_an_invented_state() -> None:
     assert told == ["the era of ballot 1.0 of g begins at 3, with a state that nobody had who promised it"]
 
 
-def test_what_was_on_a_disk_that_is_gone_nobody_knows() -> None:
+def test_the_state_of_a_lost_disk_is_unknown() -> None:
     made = claimed((1, 2, 1)).promise("n1", "n2")
     made.machines["n2"].disk = Disk(77, initialised=False, flush_ms=50.0)
     assert made.open(2) == []
@@ -167,7 +167,7 @@ def test_an_operator_excuses_one_ballot() -> None:
     assert told.promises == [Promise.QUORUM]
 
 
-def test_words_excuse_nothing() -> None:
+def test_a_reason_without_evidence_excuses_nothing() -> None:
     told = Told(Checks([], unfounded=lambda told, mark: ["not due"]))
     told.lead(1.0, "n1", ballot=BALLOT, state="lossy", era=Era(1, BALLOT))
     assert told.promises == [Promise.INHERITANCE]
@@ -207,7 +207,7 @@ def _takes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     ("break_it", "sentence", "seeds"),
     [(_always_lossy, "is lossy, but", (1, 2)), (_takes_the_oldest, "who promised it, has", range(1, 9))],
 )
-def test_a_loss_that_was_not_due_shows(
+def test_a_loss_that_was_not_due_is_reported(
     break_it: Callable[[pytest.MonkeyPatch], None],
     sentence: str,
     seeds: tuple[int, ...],

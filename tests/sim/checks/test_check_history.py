@@ -42,7 +42,7 @@ def test_a_good_history_breaks_nothing() -> None:
     assert told.checks.histories.groups[GroupId("g")].number == 4
 
 
-def test_a_commit_told_twice_is_the_same() -> None:
+def test_a_commit_may_be_reported_twice() -> None:
     told = served()
     history = told.checks.histories.groups[GroupId("g")]
     told.lead(10.0, "n2", ballot=SECOND)
@@ -73,7 +73,7 @@ def test_a_number_is_left_out() -> None:
     assert told.promises == [Promise.ONE_HISTORY]
 
 
-def test_another_state_than_the_history_makes() -> None:
+def test_a_state_that_differs_from_the_history() -> None:
     told = served()
     entry = (held("d1", R2),)
     told.tell(5.0, 4, entry, told.ledger("g").digest)
@@ -86,7 +86,7 @@ def test_two_leaders_of_one_ballot() -> None:
     assert told.promises == [Promise.ONE_HISTORY]
 
 
-def test_a_commit_by_another_than_the_leader_of_the_ballot() -> None:
+def test_a_commit_by_a_node_that_does_not_lead_the_ballot() -> None:
     told = served()
     told.commit(10.0, held("d1", R2), node="n3")
     assert told.promises == [Promise.ONE_HISTORY]
@@ -271,13 +271,13 @@ def test_an_entry_after_the_handoff() -> None:
     assert told.promises == [Promise.ONE_HISTORY]
 
 
-def test_nobody_serves_a_config_that_was_handed_off() -> None:
+def test_a_config_that_was_handed_off_is_not_served() -> None:
     told = handed_off()
     told.lead(7.0, "n2", ballot=SECOND)
     assert told.promises == [Promise.ONE_HISTORY]
 
 
-def test_nobody_serves_with_a_handoff_entry_that_it_inherited() -> None:
+def test_a_leader_that_inherited_a_handoff_entry_does_not_serve() -> None:
     told = served()
     told.propose(5.0, HandoffRecord(NEXT))
     told.lead(7.0, "n2", ballot=SECOND)
@@ -343,7 +343,7 @@ def test_a_loss_that_nobody_reported() -> None:
     assert told.promises == [Promise.INHERITANCE]
 
 
-def test_what_an_old_era_tells_late_is_past() -> None:
+def test_late_reports_of_an_old_era_are_ignored() -> None:
     told = served()
     cut(told, (ONE,), 1)
     told.commit(42.0, held("d1", R2), node="n2")
@@ -370,7 +370,7 @@ def test_a_handoff_is_not_lost() -> None:
 # -- what is committed is written ------------------------------------------------------------------------
 
 
-def test_what_too_few_have_written_is_not_committed() -> None:
+def test_an_entry_written_by_too_few_is_not_committed() -> None:
     lacking: list[NodeId] = []
     told = Told(Checks([], lacking=lambda of, mark, ballot, number: lacking))
     told.lead(0.0, "n1")
@@ -385,7 +385,7 @@ def test_what_too_few_have_written_is_not_committed() -> None:
 # -- how it is told --------------------------------------------------------------------------------------
 
 
-def test_a_violation_tells_its_own_history_only() -> None:
+def test_a_violation_has_only_its_own_history() -> None:
     told = served()
     told.lead(0.0, "n7", config("other", nodes=("n7", "n8", "n9")))
     for number in range(100):
@@ -416,7 +416,7 @@ def test_the_first_violation_can_end_the_run() -> None:
         told.lead(10.0, "n2", era=FIRST_ERA)
 
 
-def test_observations_of_other_kinds_are_passed_over() -> None:
+def test_observations_of_other_kinds_are_ignored() -> None:
     told = served()
     told.log.append(act("d1", R1, 0.0, 1.0, refused="fenced"))
     told.trace(5.0, R1, LockGranted(DeviceId("d1"), "1:0.0:1"))

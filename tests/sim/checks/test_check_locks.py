@@ -93,7 +93,7 @@ def test_a_device_that_no_group_knows() -> None:
     assert told.promises == [Promise.NO_STRAY]
 
 
-def test_what_a_device_refused_did_not_happen() -> None:
+def test_refused_commands_are_not_judged() -> None:
     told = sent()
     told.commit(60.0, held("d1", B))
     told.log.append(act("d1", A, 20.0, 80.0, refused="fenced"))
@@ -154,7 +154,7 @@ def lose(told: Told, left: DeviceRecord) -> None:
     told.lead(31.0, "n2", ballot=SECOND, era=era, ledger=ledger)
 
 
-def test_what_was_sent_before_the_loss_may_land_after_it() -> None:
+def test_a_command_sent_before_a_loss_may_land_after_it() -> None:
     told = sent()
     lose(told, held("d1", None))
     told.log.append(act("d1", A, 20.0, 50.0))
@@ -176,7 +176,7 @@ def test_a_lost_lock_is_not_held_when_the_next_command_is_sent() -> None:
     assert told.promises == [Promise.NO_STRAY]
 
 
-def test_a_group_that_lost_that_a_step_was_done_may_repeat_it() -> None:
+def test_a_step_may_be_repeated_if_its_result_was_lost() -> None:
     told = sent(idempotent=False)
     told.log.append(act("d1", A, 20.0, 25.0, action=ONCE))
     lose(told, held("d1", A, call(A, idempotent=False)))

@@ -70,7 +70,7 @@ def command(one: RunId, ballot: Ballot = OPENING) -> GroupMessage:
     return GroupMessage(GroupId("other"), GroupId("g"), Fence(1, ballot), 1, body)
 
 
-def test_who_leads_a_paused_routine_sends_no_command_of_it() -> None:
+def test_the_leader_of_a_paused_routine_sends_no_command_for_it() -> None:
     told = led()
     judge = PausedCommands(told.checks, told.checks.histories)
     told.commit(1.0, fired(A), run(A, Stage.EXECUTING))
@@ -82,7 +82,7 @@ def test_who_leads_a_paused_routine_sends_no_command_of_it() -> None:
     assert told.promises == [Promise.ORDERS]
 
 
-def test_firings_that_a_pause_dropped_have_ended_also_where_nobody_lived_to_tell_it() -> None:
+def test_firings_dropped_by_a_pause_need_no_trace_if_their_leader_died() -> None:
     told = led()
     told.commit(1.0, fired(A, B), run(A, Stage.ACQUIRING_LOCKS))
     told.propose(2.0, ended(A, reason="paused by ann"), gone(A), paused("a"))
@@ -91,7 +91,7 @@ def test_firings_that_a_pause_dropped_have_ended_also_where_nobody_lived_to_tell
     assert told.checks.runs.untold == 1
 
 
-def test_a_run_that_a_later_one_followed_has_ended_also_where_nobody_lived_to_tell_it() -> None:
+def test_a_run_followed_by_a_later_one_needs_no_trace_if_its_leader_died() -> None:
     told = led()
     told.commit(1.0, fired(A, B), run(A, Stage.ACQUIRING_LOCKS))
     told.propose(2.0, ended(B, reason="in maintenance by ann"), gone(A))
@@ -124,7 +124,7 @@ def answer(answers: Answers, request: str, why_not: str = "") -> None:
     answers.observe(5.0, NodeId("n2"), Answered(request, None, None, why_not))
 
 
-def test_what_was_answered_as_done_was_committed() -> None:
+def test_an_answer_done_needs_a_committed_entry() -> None:
     told, answers = judged()
     told.commit(1.0, AuditRecord(1, 1, 1.0, "ann", "a thing", "one"))
     answer(answers, "one")
@@ -143,7 +143,7 @@ def test_a_group_that_was_reached_works_by_that_version() -> None:
     assert told.promises == [Promise.ORDERS]
 
 
-def test_versions_follow_each_other_and_are_applied_once() -> None:
+def test_versions_build_on_each_other_and_are_applied_once() -> None:
     told, _ = judged()
     told.commit(1.0, DocumentRecord(2, "b", "one"), group=DEPLOYMENT)
     told.commit(2.0, DocumentRecord(3, "c", "two"), group=DEPLOYMENT)
@@ -154,7 +154,7 @@ def test_versions_follow_each_other_and_are_applied_once() -> None:
     assert told.promises == [Promise.ONE_HISTORY, Promise.ORDERS]
 
 
-def test_all_keep_the_same_text_of_a_version() -> None:
+def test_all_nodes_keep_the_same_text_of_a_version() -> None:
     told, answers = judged()
     answers.on_written(1.0, NodeId("n1"), DocumentKept(2, "b"))
     answers.on_written(2.0, NodeId("n2"), DocumentKept(2, "b"))

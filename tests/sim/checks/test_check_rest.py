@@ -19,7 +19,7 @@ def test_nothing_is_left_at_the_end() -> None:
     assert verdict.runs > 0
 
 
-def test_a_firing_whose_turn_never_comes_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_firing_that_never_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(self: Runs, routine: RoutineId, step: Step) -> None:
         """The next firing does not start."""
 
@@ -29,7 +29,7 @@ def test_a_firing_whose_turn_never_comes_shows(monkeypatch: pytest.MonkeyPatch) 
     assert any("is waiting since" in violation.what for violation in broken)
 
 
-def test_a_phase_that_ends_too_soon_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_phase_that_ends_too_soon_reports_the_work_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swarm, "QUIET_MS", swarm.SLICE_MS)
     tried = Swarm(102)
     (violation,) = tried.run().broken

@@ -128,7 +128,7 @@ def test_after_a_loss_a_run_executes_only_when_that_is_committed_again() -> None
     assert told.promises == [Promise.SAFETY]
 
 
-def test_what_is_served_executes_though_nobody_told_its_commit() -> None:
+def test_a_served_run_executes_without_a_reported_commit() -> None:
     told = fired(A, B)
     told.ledger("g").append((run(A, Stage.EXECUTING),))
     told.lead(10.0, "n2", ballot=SECOND)
@@ -164,14 +164,14 @@ def test_a_run_vanishes_behind_another_one() -> None:
     assert told.promises == [Promise.NO_LOSS]
 
 
-def test_what_waits_becomes_the_run() -> None:
+def test_a_waiting_firing_becomes_the_run() -> None:
     told = fired(A)
     told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
     told.commit(3.0, run(A2, Stage.ACQUIRING_LOCKS), ended(A))
     assert told.promises == []
 
 
-def test_what_waits_vanishes() -> None:
+def test_a_waiting_firing_vanishes() -> None:
     told = fired(A)
     told.commit(2.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))))
     told.commit(3.0, by_hand(A, requests=(("q", A), ("q2", A2))))
@@ -295,7 +295,7 @@ def routine(**fields: object) -> RoutineRecord:
         (routine(requests=(("q", B),)), routine(requests=(("q", B), ("q2", A)))),
     ],
 )
-def test_what_fires_is_committed_with_the_firing(before: RoutineRecord, after: RoutineRecord) -> None:
+def test_the_cause_of_a_firing_is_committed_with_it(before: RoutineRecord, after: RoutineRecord) -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, before)
@@ -331,7 +331,7 @@ def test_a_clause_does_not_fire_while_its_time_counts() -> None:
     assert told.promises == [Promise.FIRED_ONCE]
 
 
-def test_a_firing_without_its_routine() -> None:
+def test_a_firing_without_a_record_of_its_routine() -> None:
     told = Told()
     told.lead(0.0, "n1")
     told.commit(1.0, run(A, Stage.ACQUIRING_LOCKS))
@@ -390,7 +390,7 @@ def quiet(told: Told, *groups: str, dead: str = "") -> Progress:
     return progress
 
 
-def test_all_is_well() -> None:
+def test_progress_without_delays_is_accepted() -> None:
     told = fired(A)
     progress = quiet(told, "g", "other")
     assert progress.judge(1100.0)
@@ -416,7 +416,7 @@ def test_a_run_stays_in_its_stage(stage: Stage, fine_ms: float, late_ms: float) 
     assert told.promises == [Promise.PROGRESS]
 
 
-def test_a_run_that_fires_in_the_quiet_has_its_own_time() -> None:
+def test_a_run_fired_in_the_quiet_phase_has_the_full_bound() -> None:
     told = fired()
     progress = quiet(told)
     told.commit(900.0, by_hand(A, A2, requests=(("q", A), ("q2", A2))), run(A, Stage.ACQUIRING_LOCKS))
@@ -425,7 +425,7 @@ def test_a_run_that_fires_in_the_quiet_has_its_own_time() -> None:
     assert len(told.promises) == 1, "what waits behind it is not told as well"
 
 
-def test_what_waits_for_nobody_must_start() -> None:
+def test_a_firing_that_need_not_wait_must_start() -> None:
     told = fired()
     waits = by_hand(A, A2, requests=(("q", A), ("q2", A2)))
     told.commit(5.0, waits, run(A, Stage.ACQUIRING_LOCKS))
@@ -453,7 +453,7 @@ def test_an_optimistic_run_may_be_refused_while_others_hold_its_devices() -> Non
     assert not progress.judge(2400.0)
 
 
-def test_a_group_that_nobody_serves() -> None:
+def test_a_group_without_a_leader() -> None:
     told = fired()
     told.lead(50.0, "n1", state="following")
     progress = quiet(told, "g", "other", "third")

@@ -155,7 +155,7 @@ def _never_grants(monkeypatch: pytest.MonkeyPatch) -> None:
         (_never_grants, Promise.PROGRESS, 80.0),
     ],
 )
-def test_a_rule_that_is_missing_shows(
+def test_a_missing_rule_is_found(
     break_it: Callable[[pytest.MonkeyPatch], None],
     promise: Promise,
     seconds: float,
