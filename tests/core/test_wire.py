@@ -1,4 +1,4 @@
-"""Bytes that come from outside are decoded or refused, never anything else."""
+"""Tests that bytes from outside are either decoded or refused."""
 
 from typing import Any
 

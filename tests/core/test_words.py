@@ -1,4 +1,4 @@
-"""Words of the vocabulary travel as numbers and read as words."""
+"""Tests that words of the vocabulary are numbers on the wire and words for people."""
 
 import msgspec
 import pytest

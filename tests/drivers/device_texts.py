@@ -61,7 +61,7 @@ def now_ms() -> float:
 
 
 async def until(condition: Callable[[], object], within_s: float = 20.0) -> None:
-    """Wait for a condition, looking often; a bound, so that a test that fails does end."""
+    """Wait for a condition, with a timeout so that a failing test ends."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be"

@@ -1,4 +1,4 @@
-"""Whatever bytes come, reading them ends in a value or in the error that says so."""
+"""Tests that decoding any bytes ends in a value or in the documented error."""
 
 from contextlib import suppress
 

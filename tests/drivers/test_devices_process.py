@@ -1,4 +1,4 @@
-"""A process of virtual devices: what it is asked it does once, and what it cannot read it drops."""
+"""Tests of a process of virtual devices: requests are done once, unreadable datagrams dropped."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ def flip(number: int, life: str = "", at_ms: float = 0.0) -> bytes:
 
 
 class Plain:
-    """A plain socket, for saying things that no client of ours would."""
+    """A plain socket, to send datagrams that no real client sends."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""What every driver must do. A new one joins with a row in RIGS: a device, and a hand to it."""
+"""Tests of the contract of all drivers. A new driver needs a row in RIGS: a device, and a hand to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Calls that wait for an answer: each ends once, whatever comes when."""
+"""Tests that each open call ends exactly once."""
 
 import asyncio
 

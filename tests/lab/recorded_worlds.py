@@ -40,9 +40,9 @@ from comesh.sim.world import World
 from comesh.sim.world_settings import WorldSettings
 
 BASE_US = 5_000_000_000
-"""The machine was up for a while."""
+"""Uptime of the machine at the start."""
 RECORD_BYTES = 100
-"""What every record takes in the journal."""
+"""Size of every record in the journal."""
 
 
 class WorldRecorder:
@@ -82,7 +82,7 @@ class WorldRecorder:
             recording.close()
 
     def make_node(self, node: NodeId) -> Steppable:
-        """A process starts."""
+        """Start a process."""
         disk = self._world.machines[node].disk
         if not disk.boot:
             self._written[node] = self._flushed[node] = 0

@@ -1,4 +1,4 @@
-"""The flood that the lab sends at a node: it sends what it says, and no more than it was asked for."""
+"""Tests of the lab's flood: it sends as much as it reports, and no more than requested."""
 
 import socket
 import subprocess

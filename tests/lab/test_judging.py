@@ -1,4 +1,4 @@
-"""Recordings through the checkers: sound ones break nothing, and whatever is changed in one is found."""
+"""Tests of the checkers on recordings: sound ones pass, and every change to one is found."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 @pytest.fixture
 def changed(sound: Sound, tmp_path: Path) -> Sound:
-    """A copy to be changed."""
+    """Returns a copy of the recording to be changed."""
     directory = tmp_path / "changed"
     shutil.copytree(sound[0], directory)
     return directory, sound[1]
@@ -211,7 +211,7 @@ def test_a_commit_that_no_quorum_wrote_is_found(changed: Sound) -> None:
 
 
 def test_a_restarted_leader_is_another_leader(changed: Sound) -> None:
-    """A second life in the middle of a leadership, which nobody elected."""
+    """A second life in the middle of a leadership was never elected."""
     ballots: list[LeaderChanged] = []
 
     def note(one: LeaderChanged) -> list[LeaderChanged] | None:

@@ -67,7 +67,7 @@ def document(tmp_path: Path) -> Path:
 
 
 def ended(mesh: Mesh) -> Callable[[], int]:
-    """How many runs have ended, by what the nodes recorded."""
+    """Returns how many runs have ended, by the nodes' recordings."""
 
     def count() -> int:
         runs: set[str] = set()

@@ -51,7 +51,7 @@ for _ in range(int(sys.argv[3])):
 def talk(
     mesh: Namespaces, sender: str, receiver: str, *, v6: bool = False, count: int = 1, ends: int = 1
 ) -> dict:
-    """Send datagrams from one node to another, and the last one `ends` times; what the receiver saw."""
+    """Send datagrams between two nodes, the last one `ends` times; returns those received."""
     address = mesh.addresses[receiver][v6]
     listener = mesh.run_in(receiver, [sys.executable, "-c", LISTEN, address], output=subprocess.PIPE)
     assert listener.stdout is not None
@@ -72,7 +72,7 @@ def line() -> Iterator[Namespaces]:
 
 
 def processes_in(prefix: str) -> list[str]:
-    """Namespaces that are there, by the system's own list."""
+    """Returns the existing namespaces, by the system's own list."""
     told = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     return [one for one in told.splitlines() if one.startswith(prefix)]
 

@@ -1,4 +1,4 @@
-"""The relay between nodes on loopback: who is heard as whom, and what links do to datagrams."""
+"""Tests of the relay between nodes on loopback: addresses, and the faults of links."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ LAST = b"the last one"
 
 
 class Ear(asyncio.DatagramProtocol):
-    """One node: what it heard, from where."""
+    """One node, with the datagrams it received and their sources."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[bytes, tuple[str, int]]] = []
@@ -172,7 +172,7 @@ def test_a_node_can_be_made_deaf_or_silent(what: str) -> None:
 
 
 async def send_numbers(mesh: Mesh, count: int) -> list[int]:
-    """Which of them b heard; they are sent in portions, so that no buffer overflows."""
+    """Send numbers in portions, so that no buffer overflows; returns those that b received."""
     for number in range(count):
         mesh.send("a", "b", b"%d" % number)
         if number % 20 == 19:

@@ -1,4 +1,4 @@
-"""Disks and lives as recordings tell of them."""
+"""Tests of disks and lives reconstructed from recordings."""
 
 from comesh.core.group.config import Config, Seat
 from comesh.core.ids import GroupId, NodeId

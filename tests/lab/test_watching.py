@@ -1,4 +1,4 @@
-"""Recordings that grow are read on from where the last look ended."""
+"""Tests that a growing recording is read from where the last read ended."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each thing that a document has is changed while routines run in virtual time, with all promises checked."""
+"""Tests that change each part of a document while routines run in virtual time, with all promises checked."""
 
 import pytest
 from msgspec.structs import replace
@@ -152,7 +152,7 @@ def version_of(simulation: Simulation, name: str) -> int:
 
 
 def served_by(simulation: Simulation, group: str) -> list[int]:
-    """The versions that its leaders work by: one, of the one that leads it."""
+    """Returns the versions that the group's leaders work by; usually one."""
     found = []
     for name, machine in simulation.world.machines.items():
         if machine.process is not None:

@@ -12,7 +12,7 @@ from comesh.sim.world_settings import WorldSettings
 
 
 def digest(seed: int, file: io.BytesIO | None = None) -> str:
-    """The hash of every event of a run with all kinds of faults."""
+    """Returns the hash of every event of a run with all kinds of faults."""
     topology = make_topology(Shape.CLUSTERED, devices=30, seed=seed)
     wanted = RandomFaults(run_ms=60_000.0, quiet_ms=20_000.0, per_minute=dict.fromkeys(DRAWN, 3.0))
     simulation = Simulation(

@@ -219,7 +219,7 @@ def test_the_process_owns_the_journal_that_it_is_given() -> None:
 
 
 def full_disk_script(event: AnyEvent, now_ms: float) -> list[Effect]:
-    """At each tick a record between two messages."""
+    """Returns a script that writes a record between two messages at each tick."""
     if isinstance(event, Started | TimerFired):
         record = Persist(document(round(now_ms)), flush=False)
         return [SetTimer(TICK, 100.0), Send(N1, LIFE, PING), record, Send(N1, LIFE, PING)]

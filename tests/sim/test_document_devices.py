@@ -1,4 +1,4 @@
-"""A document's devices in the simulator: they show what it names, as it types it, and do what it says."""
+"""Tests of a document's devices in the simulator: readings, types and commands follow the document."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def virtual(deployment: Deployment, seed: int = 1) -> Shelf:
 
 
 def exactly(type_: ValueType, value: Value) -> bool:
-    """Of that type, and not merely a value that would do for it."""
+    """True if the value is exactly of that type, not merely accepted by it."""
     fitting = type_.fit(value)
     return fitting == value and type(fitting) is type(value)
 

@@ -1,4 +1,4 @@
-"""Virtual time: order of what is due, cancelling, and the bound on what was cancelled."""
+"""Tests of virtual time: the order of entries, cancelling, and the bound on cancelled entries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Schedules: written, read back, told to people, drawn from seeds."""
+"""Tests of schedules: written, read back, described, drawn from seeds."""
 
 import inspect
 import itertools

@@ -1,4 +1,4 @@
-"""Who could act and who was served: majorities, one-way cuts, parts, what groups and runs did."""
+"""Tests of which groups could act and which were served: majorities, one-way cuts, partitions."""
 
 from comesh.core.ids import DeviceId, NodeId
 from comesh.core.plan import Place, PlannedDevice, PlannedNode, SelectionSettings
@@ -24,7 +24,7 @@ PROGRAM = program_of_three()
 
 
 def watched(*faults: Fault) -> tuple[Simulation, GroupWatch, LiveGroups]:
-    """Three nodes in a group of three, looked at for a minute."""
+    """Watch a group of three nodes for a minute."""
     plan = PROGRAM.plan
     simulation = Simulation(topology_of_plan(plan), seed=1, faults=Schedule(faults), program=PROGRAM)
     groups = LiveGroups(simulation.world, plan)

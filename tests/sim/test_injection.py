@@ -66,7 +66,7 @@ def run(*faults: Fault, until_ms: float = 1050.0, devices: int = 0) -> Toys:
 
 
 def heard(toys: Toys, node: str = "n2") -> list[int]:
-    """The hundreds of milliseconds at which a node, in any of its lives, got a message."""
+    """Returns when a node, in any of its lives, got a message, in hundreds of milliseconds."""
     lives = toys.lives[node]
     return [int(at_ms // 100) for life in lives for at_ms in life.times(MessageReceived)]
 
@@ -205,7 +205,7 @@ def test_duplicates_and_reordering() -> None:
 
 
 def test_messages_can_be_very_late() -> None:
-    """Of ten messages, all held up for a random time, each arrives within 30 s."""
+    """Ten messages are all delayed by a random time, and each arrives within 30 s."""
     late = Reorder(at_ms=0.0, rate=1.0, up_to_ms=30_000.0, for_ms=1050.0)
     toys = run(late, Crash(at_ms=1060.0, node=N0), until_ms=40_000.0)
     arrived = toys["n2"].times(MessageReceived)

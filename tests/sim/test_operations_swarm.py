@@ -42,7 +42,7 @@ def test_every_kind_of_operation_is_drawn() -> None:
 
 
 class Quiet:
-    """A mesh in which nothing breaks but what people do."""
+    """A mesh without faults, in which only people act."""
 
     def __init__(self, *operations: Operation, seed: int = 4) -> None:
         drawn, self.topology, self.program, _ = draw(seed)
@@ -54,7 +54,7 @@ class Quiet:
         self.world = self.swarm.world
 
     def living(self) -> tuple[NodeId, ...]:
-        """Whom the first node believes to live."""
+        """Returns the nodes that the first node believes to be alive."""
         process = self.world.machines[self.first].process
         assert process is not None
         assert isinstance(process.node, Node)

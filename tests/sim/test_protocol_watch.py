@@ -1,4 +1,4 @@
-"""What groups and runs did, as the report of a simulation has it."""
+"""Tests of the report of what groups and runs did."""
 
 from comesh.core.effects import Observation, RunTraced
 from comesh.core.ids import NodeId, RoutineId
@@ -108,7 +108,7 @@ def test_ends_that_a_dead_leader_did_not_report_come_from_the_next() -> None:
     watch_traces, simulation.world.observers = simulation.world.observers, []
 
     def without_ends(now_ms: float, node: NodeId, told: Observation) -> None:
-        """As if every leader fell between the commit of an end and its telling."""
+        """Drop the traces of ends, as if every leader died between committing and reporting them."""
         if not isinstance(told, RunTraced) or not isinstance(told.trace, Finished | Failed):
             for observer in watch_traces:
                 observer(now_ms, node, told)

@@ -85,7 +85,7 @@ def test_routes_go_around_the_dead_and_are_shortest() -> None:
 
 
 def floyd(neighbours: tuple[tuple[int, ...], ...], up: np.ndarray) -> np.ndarray:
-    """All shortest paths the slow way; only those that are up pass anything on."""
+    """Returns all shortest paths by the slow method; only stations that are up relay."""
     count = len(neighbours)
     hops = np.full((count, count), 10_000)
     for station in range(count):
@@ -150,7 +150,7 @@ def test_loss_rates(settings: dict[str, float], arrive: float) -> None:
 
 
 def test_a_lost_message_counts_on_the_hops_before_the_loss() -> None:
-    """Of each message, hop h is transmitted with probability 0.8^(h-1)."""
+    """Hop h of a message is transmitted with probability 0.8^(h-1)."""
     mesh = named(radio(loss_per_hop=0.2))
     for _ in range(MANY):
         mesh.transmit(parcel(0, 3))

@@ -1,4 +1,4 @@
-"""Whatever a strategy asks for, in whatever order: every promise holds, progress too, also in a crash."""
+"""Tests that every promise, including progress, holds for any lock strategy, also after a crash."""
 
 from collections.abc import Iterator, Sequence
 

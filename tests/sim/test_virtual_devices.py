@@ -1,4 +1,4 @@
-"""Virtual devices: what they show, what commands do, how they fail, and the way there and back."""
+"""Tests of virtual devices: readings, commands, failures, and the radio path."""
 
 import msgspec
 import pytest

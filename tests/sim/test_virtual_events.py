@@ -1,4 +1,4 @@
-"""Event devices: presses are kept, told to the last subscriber, repeated, and told in order."""
+"""Tests of event devices: events are kept, sent to the last subscriber, repeated, and in order."""
 
 import pytest
 from toys import TICK, Toys, line

@@ -1,4 +1,4 @@
-"""Where the world lets devices push, the node that reads one is told of its readings when they change."""
+"""Tests of worlds in which devices push changed readings to the nodes that read them."""
 
 from toys import TICK, Toys, line
 

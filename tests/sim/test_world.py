@@ -267,7 +267,7 @@ def test_leaving_is_asked_for() -> None:
 
 
 def test_peers_follow_a_copied_card_to_its_address() -> None:
-    """n2 answers whoever of the two n0 spoke to it last; the copy boots above the disk it was copied from."""
+    """n2 answers the n0 that sent last; the copy boots above the disk it was copied from."""
 
     def script(event: AnyEvent, now_ms: float) -> list[Effect]:
         if isinstance(event, Started) and event.boot == 2:

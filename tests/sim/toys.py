@@ -27,14 +27,14 @@ Script = Callable[[AnyEvent, float], list[Effect]]
 
 
 class Scripted:
-    """Does what its script says, and remembers what it was given and at what time of its own clock."""
+    """A scripted node that records its events and the time of each by its own clock."""
 
     def __init__(self, script: Script, deployment: int = 1) -> None:
         self._script = script
         self.deployment = deployment
         self.seen: list[tuple[float, AnyEvent]] = []
         self.walls: list[float] = []
-        """By the wall clock."""
+        """Times by the wall clock."""
 
     def step(self, event: AnyEvent, now_ms: float, wall_ms: float) -> list[Effect]:
         self.seen.append((now_ms, event))
@@ -53,12 +53,12 @@ def silent(event: AnyEvent, now_ms: float) -> list[Effect]:
 
 
 def once(*effects: Effect) -> Script:
-    """Those effects at the start, nothing later."""
+    """Returns a script with these effects at the start and none later."""
     return lambda event, now_ms: list(effects) if isinstance(event, Started) else []
 
 
 def ticking(every_ms: float, *, to: NodeId | None = None, message: Message = PING) -> Script:
-    """A timer again and again; at each tick a message, where there is somebody to send it to."""
+    """Returns a script with a repeated timer, and a message at each tick if there is a receiver."""
 
     def script(event: AnyEvent, now_ms: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -72,7 +72,7 @@ def ticking(every_ms: float, *, to: NodeId | None = None, message: Message = PIN
 
 
 def acking(event: AnyEvent, now_ms: float) -> list[Effect]:
-    """Answers pings."""
+    """Returns a script that answers pings."""
     if isinstance(event, MessageReceived) and isinstance(event.message, Ping):
         return [Send(event.sender, LIFE, Ack(event.message.number, GossipItems()))]
     return []
@@ -120,12 +120,12 @@ class Toys:
         )
 
     def __getitem__(self, node: str) -> Scripted:
-        """The latest life of a node."""
+        """Returns the latest life of a node."""
         return self.lives[node][-1]
 
 
 class Shelf:
-    """Virtual devices without a world, each asked at any time that a test likes."""
+    """Virtual devices without a world, which a test can ask at any time."""
 
     def __init__(self, specs: Mapping[DeviceId, DeviceSpec], seed: int = 1) -> None:
         self._engine = Engine()
@@ -141,7 +141,7 @@ class Shelf:
         return self.devices[device].readings()
 
     def command(self, device: DeviceId, command: DeviceCommand, at_ms: float) -> tuple[float, Reply]:
-        """After how long it answered, and what."""
+        """Returns the time until the answer, and the answer."""
         self._engine.now_ms = at_ms
         answers: list[tuple[float, Reply]] = []
 

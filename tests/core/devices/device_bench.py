@@ -52,14 +52,14 @@ LATER_FENCE = Fence(0, Ballot(1, 1))
 FLIGHT_MS = 2000.0
 TIMEOUT_MS = 3000.0
 LANDING_MS = (TIMEOUT_MS + FLIGHT_MS) * 1.02
-"""By the clock of a leader that may be 1 % fast, after one that may have been 1 % slow."""
+"""Landing time by the clock of a leader that may be 1 % fast, after one that may have been 1 % slow."""
 
 _W = TypeVar("_W", bound=Work)
 _E = TypeVar("_E", bound=Effect)
 
 
 class Reads:
-    """A clause that reads this and is never asked."""
+    """A clause that names this reading and is never evaluated."""
 
     def __init__(self, *reads: ReadingName) -> None:
         self._reads = frozenset(reads)
@@ -182,7 +182,7 @@ class Bench:
         self.lead(OPENING)
 
     def lead(self, ballot: Ballot, *, era: Era | None = None, program: Program | None = None) -> None:
-        """A new leader begins with what is committed."""
+        """Let a new leader begin with the committed state."""
         self.program = program or self.program
         if era is not None:
             self.committed["group"] = GroupRecord(era=era)
@@ -228,7 +228,7 @@ class Bench:
         self._finish(step)
 
     def reach(self, group: GroupId = AWAY) -> None:
-        """A group that was silent may answer again."""
+        """A silent group is reachable again."""
         step = self._step()
         self.serving.on_reached(group, step)
         self._finish(step)
@@ -247,14 +247,14 @@ class Bench:
         self.now_ms = end_ms
 
     def commit(self) -> None:
-        """Commit what waits, and go on committing."""
+        """Commit waiting entries, and all later ones."""
         self.commits = True
         self._finish(self._step())
 
     # -- what was said and done --------------------------------------------------------------------------
 
     def take(self, kind: type[_W]) -> list[_W]:
-        """What was said of this kind to other groups since last asked."""
+        """Returns and removes the messages of this kind to other groups."""
         found = [message.body for message in self.posted if isinstance(message.body, kind)]
         self.posted = [message for message in self.posted if not isinstance(message.body, kind)]
         return found
@@ -288,7 +288,7 @@ class Bench:
         fired_ms: float = 0.0,
         fence: Fence = FENCE,
     ) -> LockState:
-        """Ask for locks, and return the answer to it."""
+        """Ask for locks, and return the answer."""
         self.take(LockState)
         self.say(LockRequest(run, attempt, devices or (LAMP,), fired_ms, strategy, fence))
         mine = [state for state in self.take(LockState) if (state.run, state.attempt) == (run, attempt)]
@@ -319,12 +319,12 @@ class Bench:
         self.say(FenceAsked(run, attempt, fence, (LAMP,)))
 
     def sent_command(self) -> CommandDevice:
-        """The one command that left since last asked."""
+        """Returns the one command sent since the last call."""
         (command,) = self.take_done(CommandDevice)
         return command
 
     def sent_origin(self) -> Origin:
-        """For whom the only command that was sent is."""
+        """Returns the origin of the only command that was sent."""
         origin = self.sent_command().origin
         assert origin is not None
         return origin

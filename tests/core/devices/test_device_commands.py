@@ -1,4 +1,4 @@
-"""Commands: intents, leases, fences, outcomes, and what a new leader makes of an open call (section 7)."""
+"""Tests of commands: intents, leases, fences, outcomes, and open calls under a new leader (section 7)."""
 
 import pytest
 from device_bench import (
@@ -296,7 +296,7 @@ def test_the_answer_of_a_device_that_fences_is_final() -> None:
 
 
 def test_a_call_that_may_still_land_counts_as_sent() -> None:
-    """The new leader could not tell the device again, for want of a lease, and the run gives back."""
+    """The new leader could not repeat the command without a lease, and the run gives back."""
     bench = held()
     bench.command(A, expects={"on": True})
     bench.take_done(CommandDevice)

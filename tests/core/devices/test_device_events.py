@@ -38,7 +38,7 @@ def test_an_event_is_committed_before_it_is_acknowledged_or_sent() -> None:
 
 
 def test_events_in_maintenance_are_acknowledged_after_a_commit() -> None:
-    """Perhaps another leads by now, and the maintenance is over there."""
+    """Another leader may serve by now, and may have ended the maintenance."""
     bench = Bench(records=(Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0),))
     bench.run(1000)
     entries = bench.entries
@@ -49,7 +49,7 @@ def test_events_in_maintenance_are_acknowledged_after_a_commit() -> None:
 
 
 def test_an_event_in_maintenance_is_not_new_afterwards() -> None:
-    """The device heard no acknowledgement, and tells it again."""
+    """The device got no acknowledgement, and repeats the event."""
     order = Standing(Kind.MAINTAINED, BUTTON, "ann", 0.0)
     bench = Bench(records=(order,))
     bench.report(BUTTON, PRESSED, "a")

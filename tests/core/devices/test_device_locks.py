@@ -75,7 +75,7 @@ def passing(*devices: DeviceId, home: Home | None = None) -> LockRequest:
 
 
 def posted(bench: Bench, kind: type[LockRequest | LockState]) -> list[GroupId | None]:
-    """To whom, since last asked."""
+    """Returns the receivers since the last call."""
     to = [message.to for message in bench.posted if isinstance(message.body, kind)]
     bench.take(kind)
     return to
@@ -109,7 +109,7 @@ def test_a_passed_on_request_is_answered_to_the_group_of_the_run() -> None:
 
 
 def test_a_grant_committed_during_a_handoff_is_sent() -> None:
-    """It holds in the next config as well, whose leader does not know that nobody was told."""
+    """The grant holds in the next config, whose leader does not know that it was never sent."""
     bench = Bench()
     bench.commits = False
     bench.say(LockRequest(A, 1, (LAMP,), 0.0, Strategy.SEQUENTIAL, FENCE))

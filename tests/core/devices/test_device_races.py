@@ -36,7 +36,7 @@ RUNS_EACH = 20
 
 
 class Run:
-    """One run after the other of a routine, as its group would lead them."""
+    """Plays the runs of a routine one after the other, as its group would."""
 
     def __init__(self, race: "Race", routine: int, strategy: Strategy) -> None:
         self.race = race
@@ -60,7 +60,7 @@ class Run:
         return self.number > RUNS_EACH
 
     def speak(self) -> None:
-        """Say again what was not answered."""
+        """Repeat unanswered messages."""
         if self.finished:
             return
         if self.releasing:
@@ -119,7 +119,7 @@ class Race:
         self._carry(lambda: self.bench.say(body))
 
     def _carry(self, arrive: Callable[[], None], max_ms: float = 4000.0) -> None:
-        """Lost, once, or twice; at once or much later."""
+        """Deliver a message never, once or twice; at once or much later."""
         copies = 1 if self.peaceful else self.draws.choice((0, 1, 1, 1, 2))
         for _ in range(copies):
             late = not self.peaceful and self.draws.chance(0.2)

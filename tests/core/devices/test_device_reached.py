@@ -1,4 +1,4 @@
-"""What a group of devices says again as soon as the group that it waits for is reached."""
+"""Tests that a device group repeats its messages at once when the awaited group is reached."""
 
 from device_bench import AWAY, BUTTON, HOME, LAMP, R1, R2, R3, SENSOR, Bench, run_of
 
@@ -8,7 +8,7 @@ from comesh.core.strategies import Strategy
 from comesh.core.work_messages import DeviceEvents, EventsSeen, Reading, RunQuery, Seen, Wound
 
 LONG_MS = 40_000.0
-"""By then everything is repeated every max_request_resend_ms only."""
+"""Time after which everything is repeated every max_request_resend_ms only."""
 SOON_MS = 2400.0
 """The second pause, with what it is spread by."""
 

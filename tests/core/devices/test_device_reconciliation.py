@@ -1,4 +1,4 @@
-"""A new era: devices are withheld until every routine said what it holds (protocol, section 5)."""
+"""Tests that devices are withheld in a new era until every routine has answered (protocol, section 5)."""
 
 from device_bench import AWAY, BUTTON, FAN, FENCE, HOME, LAMP, LANDING_MS, NEAR, R1, R2, R3, Bench, run_of
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ EVERY = (LAMP, FAN)
 
 
 def claim(routine: RoutineId, run: RunId | None = None, n: int | None = None, attempt: int = 1) -> RunState:
-    """What a routine answers: nothing, or that its run holds the lamp by the grant with this number."""
+    """Returns a routine's answer: nothing, or that its run holds the lamp by the grant with this number."""
     held = () if n is None else (Held(LAMP, Stamp(0, OPENING, n), FIRST_ERA),)
     stage = None if run is None else Stage.EXECUTING
     return RunState(run, routine, stage, attempt, held, EVERY, ERA, 5.0, Strategy.PRIORITY)

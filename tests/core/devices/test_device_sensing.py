@@ -1,4 +1,4 @@
-"""Sensing: reads, suspicion, status, and readings told until seen (protocol, section 6)."""
+"""Tests of sensing: reads, suspicion, status, and readings sent until seen (protocol, section 6)."""
 
 from device_bench import AWAY, BUTTON, FENCE, HOME, LAMP, SENSOR, Bench, make_program
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from comesh.core.work_messages import Reading, Seen, Watch
 
 
 def settled() -> Bench:
-    """Everything was read, told and seen."""
+    """Run until everything was read, sent and seen."""
     bench = Bench()
     bench.run(1000)
     (reading,) = bench.take(Reading)

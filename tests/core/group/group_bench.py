@@ -50,14 +50,14 @@ from comesh.core.work_messages import GroupMessage, Remember
 STORE = 7
 LEASE_MS = 1000.0
 ROUND_TRIP_MS = 20.0
-"""To anybody, as long as nothing was measured."""
+"""Assumed round trip while nothing was measured."""
 NODES = tuple(NodeId(f"n{number}") for number in range(7))
 """By name they sit in rank order; those that have no seat stand by."""
 LIFE = Incarnation(1, 0, 0)
 SETTINGS = ProtocolSettings(
     epoch_ms=3_600_000, usual_round_trip_ms=ROUND_TRIP_MS, replace_after_ms=600_000.0, lease_ms=1000
 )
-"""No epoch ends and nobody is replaced, unless a test is about that."""
+"""Settings under which no epoch ends and no member is replaced."""
 ELECTED = Ballot(1, 1)
 
 _B = TypeVar("_B", bound=Body)
@@ -77,17 +77,17 @@ def make_config(seats: int = 3, *, unbound: Iterable[int] = (), number: int = 1)
 
 
 def record(name: str) -> Record:
-    """Some record of that key."""
+    """Returns a record with that key."""
     return Standing(Kind.MAINTAINED, name, "ann", 0.0)
 
 
 def touch(ballot: Ballot = OPENING, number: int = 0, *, sent_ms: int = 0, busy: bool = False) -> Update:
-    """An update without entries, from a leader that has so many."""
+    """Returns an update without entries, of a leader with this number of entries."""
     return Update(ballot, number + 1, (), number, sent_ms, busy)
 
 
 def update(number: int, *entries: Entry, ballot: Ballot = OPENING, sent_ms: int = 0) -> Update:
-    """Entries from that number on."""
+    """Returns an update with entries from that number on."""
     return Update(ballot, number, entries, 0, sent_ms)
 
 
@@ -165,13 +165,13 @@ class Member:
                     self.effects.append(effect)
 
     def hears(self, rank: int, body: Body, *, store: int = OF_THE_SEAT, of: Config | None = None) -> None:
-        """A message from another member, or from whoever else has that number."""
+        """Deliver a message from the node with that number."""
         message = InConfig(*(of or self.config).address, store, body)
         event = MessageReceived(sender=NODES[rank], incarnation=LIFE, deployment=1, message=message)
         self._step(event)
 
     def waits(self, for_ms: float) -> None:
-        """Timers of that time fire, in order."""
+        """Pass time; timers fire in order."""
         ends_ms = self.now_ms + for_ms
         while True:
             due = {one: at_ms for one, at_ms in self._timers.items() if one.part != "membership"}
@@ -183,20 +183,20 @@ class Member:
         self.now_ms = ends_ms
 
     def dies(self, rank: int) -> None:
-        """Membership believes that node dead."""
+        """Let membership declare that node dead."""
         update = MemberUpdate(NODES[rank], MemberState.DEAD, LIFE)
         gossip = Gossip(GossipItems((update,)))
         self._step(MessageReceived(sender=NODES[-1], incarnation=LIFE, deployment=1, message=gossip))
 
     def ordered(self, request: str) -> None:
-        """A person asks the group for something: one entry."""
+        """Order something of the group, which takes one entry."""
         self._step(OrderAsked(group=DEPLOYMENT, request=request, by="ann", wish=Remember(request)))
 
     def leaves(self) -> None:
         self._step(LeaveAsked())
 
     def forced(self) -> None:
-        """An operator has it go on alone."""
+        """Let an operator make it continue alone."""
         self._step(RecoverAsked(group=DEPLOYMENT))
 
     # -- shorthand ---------------------------------------------------------------------------------------
@@ -211,41 +211,41 @@ class Member:
         whole: bool = True,
         ballot: Ballot | None = None,
     ) -> None:
-        """Answers the claim that this member made last."""
+        """Answer the member's last claim."""
         ballot = ballot or self.claimed
         self.hears(rank, Promise(ballot, accepted, number, digest, whole, FIRST_ERA))
 
     def would(self, rank: int, *, would: bool = True, able: bool = False, whole: bool = True) -> None:
-        """Answers the question that this member asked last."""
+        """Answer the member's last pre-vote request."""
         self.hears(rank, Answer(self.asked, would, able, whole, None, OPENING))
 
     def acks(self, *ranks: int) -> None:
-        """They have everything that they were sent last, and say so."""
+        """Let these members acknowledge everything sent to them."""
         for rank in ranks:
             last = [body for to, body in self.sent if to == rank and isinstance(body, Sync | Update)][-1]
             number = last.number if isinstance(last, Sync) else last.first + len(last.entries) - 1
             self.hears(rank, Acked(last.ballot, number, last.sent_ms))
 
     def passes(self, for_ms: float, *ranks: int) -> None:
-        """That time passes while these acknowledge whatever they are sent, and nobody else does."""
+        """Pass time while only these members acknowledge what they are sent."""
         ends_ms = self.now_ms + for_ms
         while self.now_ms < ends_ms:
             self.waits(min(LEASE_MS / 4, ends_ms - self.now_ms))
             self.acks(*[rank for rank in ranks if rank in self.to(Update)])
 
     def asks(self) -> None:
-        """It has missed its leader for long enough to ask who would promise."""
+        """Pass time until it has missed its leader and sends pre-vote requests."""
         while not any(body.ballot != NO_BALLOT for _, body in self.sent if isinstance(body, Ask)):
             self.waits(LEASE_MS / 10)
 
     def claims(self, *ranks: int) -> None:
-        """These would promise, so it claims."""
+        """Let these members agree to its pre-vote, so that it claims."""
         self.asks()
         for rank in ranks:
             self.would(rank)
 
     def leads(self, *ranks: int) -> "Member":
-        """It is elected and acknowledged by these, which hold what it holds; what was said is forgotten."""
+        """Let these members elect and acknowledge it, with its own state; then drop all earlier effects."""
         self.claims(*ranks)
         for rank in ranks:
             self.promises(rank)
@@ -264,7 +264,7 @@ class Member:
 
     @property
     def sent(self) -> list[tuple[int, Body]]:
-        """Everything said since it was last forgotten: to which rank, and what."""
+        """Returns all messages sent since the last `forget`, with the rank of the receiver."""
         return [
             (NODES.index(one.to), one.message.body)
             for one in self.effects
@@ -272,7 +272,7 @@ class Member:
         ]
 
     def said(self, rank: int) -> list[Body]:
-        """What was said to one member since last asked."""
+        """Returns the messages sent to one member since the last call."""
         found = [body for to, body in self.sent if to == rank]
         self.effects = [
             one
@@ -282,11 +282,11 @@ class Member:
         return found
 
     def last(self, kind: type[_B]) -> _B:
-        """The latest message of that kind, to whomever."""
+        """Returns the latest message of that kind to any member."""
         return [body for _, body in self.sent if isinstance(body, kind)][-1]
 
     def to(self, kind: type[Body]) -> list[int]:
-        """To whom such a message went."""
+        """Returns the receivers of such a message."""
         return [to for to, body in self.sent if isinstance(body, kind)]
 
     @property
@@ -302,19 +302,19 @@ class Member:
         return [one for one in found if isinstance(one, kind)]
 
     def flushed(self, kind: type[_R]) -> list[_R]:
-        """What was written of that kind and is on the disk before the next effect."""
+        """Returns the records of that kind that were flushed."""
         found = [one.record for one in self.effects if isinstance(one, Persist) and one.flush]
         return [one for one in found if isinstance(one, kind)]
 
     @property
     def told(self) -> list[str]:
-        """What watchers heard of its leading."""
+        """Returns the observations of its leadership."""
         found = [one.observation for one in self.effects if isinstance(one, Observe)]
         return [one.state for one in found if isinstance(one, LeaderChanged)]
 
     @property
     def order(self) -> list[type]:
-        """What was written and said, by kind, one after the other."""
+        """Returns the kinds of records and messages in the order of writing and sending."""
         found: list[type] = []
         for one in self.effects:
             if isinstance(one, Persist):
@@ -324,5 +324,5 @@ class Member:
         return found
 
     def forget(self) -> None:
-        """What comes is looked at by itself."""
+        """Drop all earlier effects."""
         self.effects.clear()

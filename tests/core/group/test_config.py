@@ -1,4 +1,4 @@
-"""What tells configs apart: in journals their marks alone, in messages their addresses."""
+"""Tests of the marks of configs in journals and of their addresses in messages."""
 
 from comesh.core.group.config import Config, Seat
 from comesh.core.ids import GroupId, NodeId

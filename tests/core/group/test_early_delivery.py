@@ -1,4 +1,4 @@
-"""Letters that come with an update are acted on at once by a member that can tell of the commit."""
+"""Tests that a member acts at once on a message that comes with its committed update."""
 
 import pytest
 from group_bench import Member, make_config, record
@@ -20,7 +20,7 @@ def observed(member: Member, kind: type) -> list[object]:
 
 
 def waiting(seats: int = 3) -> Member:
-    """With two entries, and a request that the leader is to answer."""
+    """Returns a member with two entries and a request that the leader has to answer."""
     member = Member(number=2, config=make_config(seats))
     member.hears(0, UpdateWithMessages(OPENING, 3, (), 2, 0))
     member.ordered(REQUEST)
@@ -45,7 +45,8 @@ def test_without_a_quorum_of_two_a_member_waits_for_the_commit() -> None:
 
 @pytest.mark.parametrize("given_whole", [False, True])
 def test_a_member_with_a_newer_state_ignores_the_early_message(given_whole: bool) -> None:
-    """Entries 3 and 4 are committed with its acknowledgement; of 3 it may have the state only."""
+    """Entries 3 and 4 are committed with its acknowledgement, but it may know only the state after entry
+    3."""
     member = waiting()
     if given_whole:
         digest = Ledger({}, 3).digest

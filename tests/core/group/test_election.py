@@ -1,4 +1,4 @@
-"""How a member comes to lead: who is asked, who goes first, what a claim needs, and which state is taken."""
+"""Tests of elections: pre-votes, order, claims, and the choice of the state."""
 
 from group_bench import LEASE_MS, SETTINGS, STORE, Member, make_config, record
 
@@ -192,7 +192,7 @@ def test_a_claim_is_repeated_until_it_is_won_or_given_up() -> None:
 
 
 def lossy() -> Member:
-    """It and another are not whole."""
+    """Returns a claimant in a config in which it and another member are not whole."""
     member = Member(power_lost=True)
     member.asks()
     member.would(2, whole=False)

@@ -1,4 +1,4 @@
-"""Finding leaders: when a silent group may be reached again, and who is then written to."""
+"""Tests of finding leaders: when a silent group is tried again, and at which node."""
 
 import pytest
 

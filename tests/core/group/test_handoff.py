@@ -1,4 +1,4 @@
-"""From config to config: who is invited, what is waited for, the last entry, and who retires when."""
+"""Tests of handoffs: invitations, waiting, the last entry, and retirement."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -34,7 +34,7 @@ REPLACES = msgspec.structs.replace(SETTINGS, replace_after_ms=3000.0)
 
 
 def without(rank: int) -> Member:
-    """A leader with a member that died: it has invited the members of the next config."""
+    """Returns a leader with a dead member, which has invited the members of the next config."""
     member = Member(settings=REPLACES).leads(0, 2)
     member.dies(rank)
     while not member.to(Invite):
@@ -53,12 +53,12 @@ def ready(member: Member, *ranks: int, store: int = STORE) -> None:
 
 
 def others(member: Member) -> list[int]:
-    """The numbers of the nodes that are invited, beside the leader itself."""
+    """Returns the numbers of the invited nodes other than the leader."""
     return [NODES.index(node) for node in invited(member).nodes if node != NODES[member.rank]]
 
 
 def handing_off() -> tuple[Member, Config]:
-    """The handoff entry is proposed and not committed."""
+    """Returns a leader that has proposed the handoff entry and not committed it."""
     member = without(0)
     ready(member, *others(member))
     (handoff,) = member.written(Appended)[-1].entry
@@ -67,7 +67,7 @@ def handing_off() -> tuple[Member, Config]:
 
 
 def started(successor: Config) -> list[int]:
-    """Whom the old leader starts, by number, in rank order."""
+    """Returns the numbers of the nodes that the old leader starts, in rank order."""
     return [NODES.index(seat.node) for seat in successor.seats if seat.node != NODES[1]]
 
 
@@ -119,7 +119,7 @@ def test_a_member_that_is_not_ready_in_time_is_replaced() -> None:
 
 
 def leading(*ranks: int, seats: int = 5) -> Member:
-    """Just elected by these, while the others have not said a word."""
+    """Returns a leader just elected by these, while the others are silent."""
     return Member(config=make_config(seats)).leads(*ranks)
 
 
@@ -147,7 +147,7 @@ def test_fewer_than_f_members_are_waited_for() -> None:
 
 @pytest.mark.parametrize("silent", [3, 4])
 def test_a_leader_without_a_quorum_replaces_no_member(silent: int) -> None:
-    """As when a switch starts anew: all leaders hear nobody for some seconds."""
+    """When a switch restarts, every leader hears nobody for some seconds."""
     member = leading(0, 2, 3, 4)
     member.passes(4 * LEASE_MS, *(0, 2, 3, 4)[silent:])
     assert not member.to(Invite)

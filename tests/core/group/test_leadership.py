@@ -1,4 +1,4 @@
-"""A leader: how it opens its ballot, what it sends to whom, its lease, and when it steps back."""
+"""Tests of a leader: opening its ballot, sending entries, its lease, and stepping down."""
 
 from group_bench import ELECTED, LEASE_MS, Member, make_config, record
 

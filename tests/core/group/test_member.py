@@ -1,4 +1,4 @@
-"""A follower: what it accepts, what it acknowledges, whom it promises, and how it recovers."""
+"""Tests of a follower: accepting, acknowledging, promising, and recovering."""
 
 import pytest
 from group_bench import LEASE_MS, SETTINGS, Member, make_config, record, touch, update
@@ -26,7 +26,7 @@ from comesh.core.stamps import FIRST_ERA, NO_BALLOT, OPENING, Ballot
 
 LATER = Ballot(2, 2)
 AFTER_RESTART_MS = 1.1 * LEASE_MS
-"""Nothing is promised before that."""
+"""Time after a restart before which nothing is promised."""
 
 
 def state(ballot: Ballot, number: int, *, nonce: int = 0, base: int = -1) -> State:

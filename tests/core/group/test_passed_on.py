@@ -1,4 +1,4 @@
-"""A lock request that one group passes on to the next: whom that one answers, and how many hops it takes."""
+"""Tests of lock requests that one group passes on to the next: the answer, and the number of hops."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +25,7 @@ LATER = Fence(4, Ballot(1, 1))
 
 
 def test_a_passed_on_request_names_the_group_to_answer() -> None:
-    """The leader of the run's group may be so new that nobody else has heard of it."""
+    """The leader of the run's group may be too new for others to know it."""
     around: Any = SimpleNamespace(
         own=NodeId("n3"),
         serving=lambda group: None,

@@ -1,4 +1,4 @@
-"""Records that are said as what changed in them come back whole, or not at all."""
+"""Tests that a patch restores the whole record, or is refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Who knows that its group went on sits in no older config of it, and says so to whoever leads one still."""
+"""Tests that a node retires from older configs of its group and informs their leaders."""
 
 from collections.abc import Iterable
 
@@ -76,7 +76,7 @@ class Alone:
         return effects
 
     def waits(self, for_ms: float) -> list[Effect]:
-        """The timers of that time fire, in order."""
+        """Pass time; timers fire in order."""
         ends_ms = self.now_ms + for_ms
         effects: list[Effect] = []
         while self._timers and min(self._timers.values()) <= ends_ms:
@@ -87,7 +87,7 @@ class Alone:
         return effects
 
     def learns(self, of: Config) -> list[Effect]:
-        """The directory has this config now."""
+        """Put this config into the directory."""
         key, version, value = listing_announcement(of, OPENING, of.nodes[0], quiet=False)
         return self._step(AnnouncementPosted(key=key, version=version, value=value))
 
@@ -130,7 +130,7 @@ def test_a_retiring_member_leaves_older_configs_too() -> None:
 
 
 def test_a_follower_informs_the_leader_of_an_older_config() -> None:
-    """Also where it would have to start a config of which nobody is left."""
+    """This holds even if it would have to start a config without living members."""
     alone = Alone(FOURTH, SIXTH)
     assert [type(one) for one in said(alone.hears(A, FOURTH, TOUCH), A)] == [Acked]
     alone.hears(C, SIXTH, Retire(SEVENTH))
@@ -150,7 +150,7 @@ def test_an_interrupted_retirement_is_completed_at_the_start() -> None:
 
 
 def test_a_seat_marks_the_config_before_it_as_ended() -> None:
-    """Nobody else may be installed in the newest one yet: the config before it is still needed."""
+    """The config before it is still needed, because no other member may be installed yet."""
     fifth = config(5, B, OWN, C)
     alone = Alone(FOURTH, fifth, SIXTH)
     alone.hears(A, FOURTH, TOUCH)

@@ -89,7 +89,7 @@ class Mesh:
 
     @property
     def roster(self) -> Roster:
-        """Of the newest version."""
+        """Returns the roster of the newest version."""
         return self.rosters[-1]
 
     @property
@@ -105,7 +105,7 @@ class Mesh:
                 self.world.give(machine.process, AnnouncementPosted(key=ADOPT, version=version, value=b""))
 
     def arrive(self, name: str) -> None:
-        """A node that comes with a later version starts for the first time."""
+        """Start a node of a later version for the first time."""
         node = NodeId(name)
         self.world.start(self.world.add_machine(name, node, self.topology.nodes[node]))
 
@@ -129,7 +129,7 @@ class Mesh:
         self.world.run_until(self.now_ms + 1000 * seconds)
 
     def run_until(self, condition: Callable[[], bool], within_seconds: float = 60) -> float:
-        """Seconds until the condition held; fails if it never did."""
+        """Run until the condition holds; returns the seconds, fails if it never does."""
         began_ms = self.now_ms
         while not condition():
             assert self.now_ms - began_ms < 1000 * within_seconds, "it did not happen in time"
@@ -152,7 +152,7 @@ class Mesh:
         return all(self.believes(node, subject) == state for node in self.running() if node != subject)
 
     def agree(self) -> bool:
-        """Every running node holds the same table, and it is true."""
+        """True if every running node holds the same, correct table."""
         running = self.running()
         tables = {self.node(node).membership.beliefs.table.digest for node in running}
         return len(tables) == 1 and all(
@@ -167,7 +167,7 @@ class Mesh:
         ]
 
     def false_deaths(self) -> list[tuple[float, NodeId, NodeId]]:
-        """Who was believed dead by whom; true in runs where nobody died."""
+        """Returns which nodes declared which others dead; all are false in runs without deaths."""
         return [
             (at_ms, node, what.node)
             for at_ms, node, what in self.log
@@ -187,10 +187,10 @@ class Mesh:
         return learned
 
     def posted(self, name: str, key: str) -> bytes | None:
-        """What a node's board says now."""
+        """Returns the announcement with that key on a node's board."""
         announcement = self.node(name).membership.beliefs.board.get(key)
         return None if announcement is None else announcement.value
 
     def stopped(self) -> list[Life]:
-        """Processes that ended themselves, with what they said."""
+        """Returns the processes that ended themselves, with their reasons."""
         return [life for life in self.world.lives if life.change is LifeChange.STOPPED]

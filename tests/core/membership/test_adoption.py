@@ -1,4 +1,4 @@
-"""A new deployment version: who is in both is known on, who is new is met, who is gone is forgotten."""
+"""Tests of a new deployment version: kept nodes stay known, new ones join, removed ones are forgotten."""
 
 import pytest
 
@@ -21,7 +21,7 @@ LIFE = Incarnation(3, 7, 1)
 
 
 def named(*names: str) -> Roster:
-    """Nodes on a line, each at a place of its own name."""
+    """Returns nodes on a line, each at a place derived from its name."""
     return Roster([PlannedNode(id=NodeId(name), place=Place(1000 * ord(name[0]), 0)) for name in names])
 
 

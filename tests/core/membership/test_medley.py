@@ -1,4 +1,4 @@
-"""Medley in the simulator: who notices what, when, and that all come to agree."""
+"""Tests of Medley in the simulator: detection times and agreement."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_crash_is_known_to_all_within_four_periods(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_failed_power_domain_is_detected_with_its_first_node(seed: int) -> None:
-    """Whoever misses one node tries the others on its circuit at once."""
+    """A node that misses another one probes the others on its circuit at once."""
     mesh = Mesh(12, seed=seed, domains=4)
     mesh.run(15)
     lost = mesh.ids[seed % 4 :: 4]
@@ -287,7 +287,7 @@ def test_a_raised_boot_is_on_disk_before_it_is_sent() -> None:
 
 
 def test_a_rival_known_only_by_gossip_stops_no_process() -> None:
-    """One witness, told of twice but long apart, or only of long ago: no proof that anybody lives."""
+    """A single report, or two that are far apart, do not prove that a process lives."""
     mesh = Mesh(4)
     mesh.run(5)
     node, witness = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[1]).membership.incarnation
@@ -395,7 +395,7 @@ def test_a_second_request_to_leave_does_not_delay_it() -> None:
 
 
 def test_a_node_probes_once_more_before_it_declares_a_death() -> None:
-    """Hearsay is no ground for a burial: the node tries the suspect itself when the time is over."""
+    """A reported suspicion is not enough: the node probes the suspect itself when the time is over."""
     mesh = Mesh(6)
     mesh.run(10)
     node, suspect = mesh.node(mesh.ids[0]), mesh.node(mesh.ids[3])

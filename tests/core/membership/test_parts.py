@@ -1,4 +1,4 @@
-"""The small parts of membership, each by its own rule."""
+"""Tests of the small parts of membership."""
 
 from collections import Counter
 from itertools import pairwise

@@ -48,7 +48,7 @@ DEVICES = {OWN: ("a1", "a2"), GroupId("c2"): ("b1", "b2"), GroupId("c3"): ("d1",
 GROUP_OF = {device: group for group, devices in DEVICES.items() for device in devices}
 SOMEBODY = NodeId("n9")
 GRANTER = Fence(1, Ballot(0, 0))
-"""Who leads the other groups, and made all grants, unless a test says otherwise."""
+"""Leader of the other groups, which made all grants unless a test says otherwise."""
 START_MS = 1_700_000_000_000.0
 _W = TypeVar("_W")
 
@@ -69,7 +69,7 @@ class Clause:
 
 
 def is_true(device: str, reading: str = "on") -> Predicate:
-    """Unknown as long as the reading is missing."""
+    """Returns the truth; unknown while the reading is missing."""
 
     def truth(values: Mapping[ReadingName, Value | None]) -> bool | None:
         value = values.get((device, reading))
@@ -125,7 +125,7 @@ def program(
 
 
 class Around:
-    """Keeps what is posted."""
+    """Collects announcements."""
 
     own = NodeId("n1")
 
@@ -162,9 +162,9 @@ class Bench:
         self.traces: list[RunTraced] = []
         self.timers: dict[Timer, float] = {}
         self.said: list[tuple[GroupId | NodeId, Work]] = []
-        """What was said since it was last taken; what went to the own devices too."""
+        """Messages sent since the last `take`, including those to the own devices."""
         self.at_home: Callable[[Work], list[Work]] = lambda _: []
-        """What the own devices say, in the same step."""
+        """Answers of the own devices, in the same step."""
         self.commits = True
         """False: nothing is committed any more."""
         self._grants = 0
@@ -238,7 +238,7 @@ class Bench:
     def hear(
         self, body: Work, group: str | None = None, *, by: Fence = GRANTER, version: int | None = None
     ) -> None:
-        """A letter comes from the leader of a group, or from a node."""
+        """Deliver a message from the leader of a group, or from a node."""
         if group is None:
             message = GroupMessage(OWN, None, None, self.program.version, body)
         else:
@@ -246,7 +246,7 @@ class Bench:
         self.step(lambda step: self.serving.parts["routines"].on_message(message, SOMEBODY, step))
 
     def reach(self, group: str) -> None:
-        """A group that was silent may answer again."""
+        """A silent group is reachable again."""
         self.step(lambda step: self.serving.on_reached(GroupId(group), step))
 
     def wait(self, ms: float) -> None:
@@ -259,7 +259,7 @@ class Bench:
         self.now_ms = until_ms
 
     def new_leader(self, *, lossy: bool = False, made: Program | None = None, gap_ms: float = 0.0) -> None:
-        """The next leader begins with the committed state; what was not committed is lost."""
+        """Let the next leader begin with the committed state; uncommitted entries are lost."""
         self.step(self.serving.end)
         self._open_entries.clear()
         self.timers.clear()
@@ -276,7 +276,7 @@ class Bench:
     # -- looking -----------------------------------------------------------------------------------------
 
     def take(self, kind: type[_W]) -> list[tuple[GroupId | NodeId, _W]]:
-        """What was said of this kind; it is not there any more."""
+        """Returns and removes the messages of this kind."""
         found = [(to, body) for to, body in self.said if isinstance(body, kind)]
         self.said = [(to, body) for to, body in self.said if not isinstance(body, kind)]
         return found
@@ -298,7 +298,7 @@ class Bench:
 
     @property
     def ended(self) -> str | None:
-        """Why the last run ended: empty, it finished."""
+        """Returns why the last run failed; empty: it finished."""
         record = self.records.get("routine/r")
         return record.ended.reason if isinstance(record, RoutineRecord) and record.ended else None
 

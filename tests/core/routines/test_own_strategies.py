@@ -1,4 +1,4 @@
-"""Lock strategies that others register: what a run asks for, in which attempt, and what it gives back."""
+"""Tests of registered lock strategies: requests and releases of each attempt."""
 
 from collections.abc import Callable, Iterator, Sequence
 

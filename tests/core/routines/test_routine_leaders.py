@@ -325,7 +325,7 @@ def test_a_removed_routine_without_a_run_is_dropped() -> None:
 
 
 def test_an_unknown_routine_is_reported_after_a_commit() -> None:
-    """Perhaps another leads by now, by a version that has it."""
+    """Another leader may serve by now, with a version that has the routine."""
     bench = Bench(program(version=2))
     entries = len(bench.entries)
     bench.hear(Fire(R, "q"))

@@ -352,7 +352,7 @@ def test_an_outage_of_the_last_or_a_held_group_changes_nothing() -> None:
 
 
 def test_an_outage_of_the_own_group_leaves_runs_alone() -> None:
-    """Those of before it are taken up by another rule, and it passes nothing on."""
+    """Earlier runs are taken up by another rule, and the group passes nothing on."""
     bench = fired("a1", "b1")
     bench.hear(RunQuery(None, R, (DeviceId("a1"),), Era(1, Ballot(1, 1))), OWN)
     assert bench.run().attempt == 1

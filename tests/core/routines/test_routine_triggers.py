@@ -1,4 +1,4 @@
-"""When routines fire: edges, `for:`, cooldown, schedules, events, people; also over changes of leader."""
+"""Tests of firing: edges, `for:`, cooldown, schedules, events, requests; also over changes of leader."""
 
 from routine_bench import OWN, SOMEBODY, START_MS, Bench, Clause, is_true, program, routine
 
@@ -299,7 +299,7 @@ def test_an_event_is_taken_once_and_in_order() -> None:
 
 
 def test_an_event_is_taken_once_by_a_routine_that_did_not_listen_for_a_while() -> None:
-    """The device keeps it for somebody else, or it was told before and comes late."""
+    """The device keeps it for another listener, or an earlier report arrives late."""
     listens = routine("a1", on_event=is_true("b1"))
     bench = Bench(program(listens))
     bench.hear(press(1), "c2")

@@ -1,4 +1,4 @@
-"""Routines and devices of several groups together: a bad network, new leaders, deposed ones that go on.
+"""Tests of routines and devices of several groups: a bad network, new leaders, deposed ones that go on.
 
 Commits take a while, and what was not committed when the leader changes is lost, as in a real group; in an
 outage, so is the end of what was. After every commit no two runs that share a device may be EXECUTING, and a
@@ -87,7 +87,7 @@ class Town:
         )
 
     def _check_act(self, effect: CommandDevice) -> None:
-        """Its run holds the lock, or left a call behind that nobody else gets the lock before."""
+        """Check that its run holds the lock, or left a call that delays the next grant."""
         group = self.groups[GROUP_OF[effect.device]]
         if group.leader.over:
             return  # What was committed when power was lost is not known here any more.
@@ -146,7 +146,7 @@ class Group:
         return record.era
 
     def change(self) -> None:
-        """The next leader begins with the committed state; the one before does not know for a while."""
+        """Let the next leader begin with the committed state; its predecessor does not know for a while."""
         if self.leader.over:
             return
         self.settle()
@@ -156,7 +156,7 @@ class Group:
         self._begin()
 
     def lose_power(self) -> None:
-        """All members at once: nobody speaks for a while, and the last entries are gone."""
+        """All members lose power: they are silent for a while, and the last entries are lost."""
         if self.leader.over:
             return
         self.settle()

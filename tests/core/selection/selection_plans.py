@@ -1,4 +1,4 @@
-"""Deployments for the tests of selection: grids as in the paper, and anything that hypothesis likes."""
+"""Deployments for the tests of selection: grids as in the paper, and drawn ones."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

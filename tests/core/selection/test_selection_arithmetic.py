@@ -1,4 +1,4 @@
-"""The integers that selection is made of."""
+"""Tests of the integer arithmetic of selection."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What selection promises: few, spread, near, capped, stable, and the same everywhere."""
+"""Tests of the properties of selection: spread, near, capped, stable, and the same everywhere."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ RANDOM = {"clusters": Locality.LOCALITY, "members": Locality.RANDOM, "leaders": 
 
 
 def changed(before: tuple[NodeId, ...], after: tuple[NodeId, ...]) -> int:
-    """How many members are new."""
+    """Returns how many members are new."""
     return len(set(after) - set(before))
 
 

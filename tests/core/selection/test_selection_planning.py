@@ -1,4 +1,4 @@
-"""Plans: clusters within their cap, what exists stays, and names are never used again."""
+"""Tests of plans: clusters within their cap, kept assignments, and names that are never reused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Policies that others register: what they can decide, and what they cannot break."""
+"""Tests of registered policies: their decisions, and their limits."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""The published test vectors: what the code gives, and what the plain reference gives for the same inputs."""
+"""Tests of the published vectors with the code and with the plain reference."""
 
 import json
 from typing import Any

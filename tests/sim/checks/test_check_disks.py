@@ -1,4 +1,4 @@
-"""Who has written what counts as committed, looked up on real disks."""
+"""Tests of the check that committed entries are on a quorum of disks."""
 
 from told_groups import NODES, config, held
 
@@ -17,7 +17,7 @@ SECOND = Ballot(1, 1)
 
 
 def machines() -> dict[str, Machine]:
-    """All sit in the config, with nothing in it."""
+    """Returns machines that all have a seat in the config, with an empty state."""
     made = {
         name: Machine(
             name, NodeId(name), station, Clock(), Disk(10 + station, initialised=True, flush_ms=50.0)

@@ -22,7 +22,7 @@ from comesh.sim.machine import Clock, Machine
 from comesh.sim.swarm import Swarm
 
 BALLOT = Ballot(1, 0)
-"""Of n1's claim."""
+"""The ballot that n1 claims."""
 WHOLE, NOT_WHOLE = False, True
 
 
@@ -51,7 +51,7 @@ class Claimed:
         return self
 
     def open(self, number: int) -> list[str]:
-        """n1 begins an era after this number of entries, and tells it when that is written."""
+        """Let n1 begin an era after this number of entries, and report it once it is written."""
         era = Era(self.config.number, BALLOT)
         ledger = Ledger({}, 0)
         for one in range(1, number + 1):
@@ -141,7 +141,7 @@ def test_the_state_of_a_lost_disk_is_unknown() -> None:
 
 
 def alone() -> Told:
-    """Entries are on nobody's disk but the leader's; no loss is due."""
+    """A world in which entries are on the leader's disk only, and no loss is due."""
     checks = Checks(
         [],
         lacking=lambda of, mark, ballot, number: [NodeId("n2")],
@@ -177,14 +177,14 @@ def test_a_reason_without_evidence_excuses_nothing() -> None:
 
 
 def _always_lossy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No promise counts, and nobody waits for whole members."""
+    """Make every election lossy: no promise counts, and no member waits for whole members."""
     monkeypatch.setattr(Election, "_counts", lambda self, promise: False)
     monkeypatch.setattr(Election, "_is_prevoted", lambda self, whole, quorum: len(self._would) >= quorum)
     monkeypatch.setattr(Election, "_is_cold", lambda self, not_whole, step: True)
 
 
 def _takes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the states that were promised, an election chooses the one with the fewest entries."""
+    """Make an election choose the promised state with the fewest entries."""
 
     def oldest(self: Election, promise: PromiseGiven, rank: int) -> tuple[int, int]:
         never = promise.accepted.round < 0

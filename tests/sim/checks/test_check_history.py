@@ -1,4 +1,4 @@
-"""One history (promise 2) and inheritance (promise 3), as leaders tell and break them."""
+"""Tests of the checks of one history (promise 2) and inheritance (promise 3)."""
 
 import pytest
 from told_groups import Told, act, config, held, run, run_id
@@ -20,7 +20,7 @@ THIRD = Ballot(2, 2)
 
 
 def twin(ledger: Ledger) -> Ledger:
-    """What another member with the same state has."""
+    """Returns the state of another member with the same records."""
     return Ledger(ledger.records, ledger.number)
 
 
@@ -59,7 +59,7 @@ def test_two_entries_under_one_number() -> None:
 
 
 def test_two_entries_under_one_number_show_by_their_digest() -> None:
-    """Also where the entry itself is not remembered: it was served, not told."""
+    """This holds even if the entry itself is unknown: it was served, not reported."""
     told = served()
     del told.checks.histories.groups[GroupId("g")].entries[2]
     told.tell(11.0, 2, (held("d1", R2),), 77)
@@ -140,7 +140,7 @@ def test_a_leader_whose_digest_is_not_that_of_its_state() -> None:
 
 
 def test_proposed_entries_are_committed_by_being_served() -> None:
-    """Of two ballots: the second leader proposed on what the first had proposed."""
+    """The entries are of two ballots: the second leader built on the first one's proposals."""
     told = served()
     told.propose(4.0, held("d1", R1))
     told.propose(4.0, RoutineRecord(R1.routine, 1, truth=True), run(R1, Stage.EXECUTING))
@@ -178,7 +178,7 @@ def test_without_journals_a_longer_state_is_believed() -> None:
 
 
 def test_a_paused_leader_may_begin_late() -> None:
-    """What a higher ballot committed since, it cannot know; what was committed before, it must have."""
+    """It must have earlier commits, but cannot know later commits of a higher ballot."""
     told = served()
     paused = twin(told.ledger("g"))
     told.lead(10.0, "n3", ballot=THIRD)

@@ -1,4 +1,4 @@
-"""No stray command (promise 6), from the devices' own log."""
+"""Tests of the check for stray commands (promise 6), which reads the devices' own log."""
 
 import pytest
 from told_groups import Told, act, call, held, run_id
@@ -54,7 +54,7 @@ def test_a_device_acts_while_another_run_holds_it() -> None:
 
 
 def test_acts_are_judged_in_their_place_among_commits() -> None:
-    """What is read from the log after the next commit happened before it."""
+    """Acts that are read from the log after the next commit happened before it."""
     told = sent()
     told.log.append(act("d1", A, 20.0, 50.0))
     told.commit(60.0, held("d1", B))

@@ -1,4 +1,4 @@
-"""Orders are kept, and what a person is told was done was done: each checker finds what it is there for."""
+"""Tests of the checks of orders and of answers to people."""
 
 from told_groups import Told, call, config, ended, gone, held, run, run_id
 

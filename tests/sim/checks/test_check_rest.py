@@ -1,4 +1,4 @@
-"""The swarm's quiet phase ends at rest: what never comes to it shows."""
+"""Tests that the swarm's quiet phase ends at rest, or reports the work left."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def by_hand(one: RunId, *waiting: RunId, requests: tuple[tuple[str, RunId], ...]
 
 
 def fired(*runs: RunId) -> Told:
-    """Each was fired in group g, by hand."""
+    """Returns runs fired in group g by hand."""
     told = Told()
     told.lead(0.0, "n1")
     told.lead(0.0, "n4", OTHER)
@@ -50,14 +50,14 @@ def ordered(one: RunId) -> AuditRecord:
 
 
 def commanded_by_hand() -> Told:
-    """A person had d1 of group g commanded: a run whose routine no document has."""
+    """A person commands d1 of group g: the run's routine is in no document."""
     told = fired()
     told.commit(1.0, ordered(HAND), run(HAND, Stage.EXECUTING))
     return told
 
 
 def lose(told: Told, *records: Record, number: int = 1) -> None:
-    """Group g goes on from an older state, and says so."""
+    """Let group g continue from an older state and report it."""
     era = Era(1, SECOND)
     ledger = Ledger({record.key: record for record in records}, number)
     ledger.append((GroupRecord(era),))

@@ -1,4 +1,4 @@
-"""Groups as a scripted leader tells them: what observers would see of good and of broken protocols."""
+"""Scripted leaders of groups, with the observations that good and broken protocols make."""
 
 from collections.abc import Sequence
 
@@ -85,7 +85,7 @@ def act(
 
 
 class Told:
-    """Checks that are told things; its leaders keep a ledger each, by group, as good ones do."""
+    """Checks with scripted observations; each leader keeps a ledger per group, as good ones do."""
 
     def __init__(self, checks: Checks | None = None, log: list[Acted] | None = None) -> None:
         self.log: list[Acted] = [] if log is None else log
@@ -109,7 +109,7 @@ class Told:
         ledger: Ledger | None = None,
         alone: bool = False,
     ) -> None:
-        """A node tells that it leads, with the group's ledger or its own."""
+        """Report that a node leads, with the group's ledger or its own."""
         of = of or config()
         if ledger is not None:
             self.ledgers[of.group] = ledger
@@ -129,13 +129,13 @@ class Told:
         self.checks.observe(at_ms, NodeId(node), told)
 
     def commit(self, at_ms: float, *records: Record, node: str = "n1", group: str = "g") -> None:
-        """The leader commits the next entry."""
+        """Let the leader commit the next entry."""
         ledger = self.ledger(group)
         ledger.append(records)
         self.tell(at_ms, ledger.number, records, ledger.digest, node=node, group=group)
 
     def propose(self, at_ms: float, *records: Record, node: str = "n1", group: str = "g") -> None:
-        """The leader journals the next entry, and cannot count it."""
+        """Let the leader journal the next entry without being able to count it."""
         ledger = self.ledger(group)
         ledger.append(records)
         self.write(at_ms, ledger.number, records, node=node, group=group)
@@ -159,6 +159,6 @@ class Told:
 
     @property
     def promises(self) -> list[Promise]:
-        """Which were broken, in order; the run is over."""
+        """End the run, and return the broken promises in order."""
         self.checks.finish()
         return [violation.promise for violation in self.checks.violations]
