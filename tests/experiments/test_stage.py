@@ -12,6 +12,7 @@ from comesh.experiments.stage import (
     combinations,
     draw_means,
     few_seeds,
+    finish,
     growth,
     growths,
     half_width,
@@ -136,3 +137,10 @@ def test_presets_that_measured_the_same_are_one() -> None:
     apart = [paper, {**default, "a": 2}]
     assert merged(Table(apart)).rows == apart
     assert merged(Table([paper])).rows == [paper]
+
+
+def test_a_panel_without_lines_has_no_legend() -> None:
+    """Such as hop by hop where there are no hops; a warning would be an error here."""
+    _, axes = new_figure()
+    finish(axes, x="routines")
+    assert axes.get_legend() is None

@@ -494,5 +494,5 @@ def finish(
         axes.set_title(title, fontsize=10)
     if zero:
         axes.set_ylim(bottom=0)
-    if legend:
+    if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False)
