@@ -62,6 +62,10 @@ def comesh_process(*arguments: str | Path) -> Ended:
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
+TAKES_CTRL_C = ("env", "--default-signal=INT")
+"""Without it, tests in the background of a shell start processes that ignore SIGINT."""
+
+
 class Running:
     """A command that goes on; its output goes to a file, and it is ended with the block."""
 
@@ -69,7 +73,7 @@ class Running:
         self.output = output
         with output.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "comesh", *map(str, arguments)],
+                [*TAKES_CTRL_C, sys.executable, "-m", "comesh", *map(str, arguments)],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,
@@ -95,6 +99,7 @@ class Running:
             return self.process.wait(BOUND_S)
         finally:
             self.process.kill()
+            self.process.wait()
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -97,6 +97,6 @@ def test_a_node_that_cannot_look_after_its_files_any_more_says_so(tmp_path: Path
             node.assembly.trust.on_revoked.append(breaks)
             (tmp_path / "keys" / FILE).write_bytes(sign(Authority.load(tmp_path / "keys"), None, [7]).pem())
             await until(lambda: any("it broke" in what for what in node.assembly.trouble()))
-            assert "an error inside, please report it" in node.said()
+            await until(lambda: "an error inside, please report it" in node.said())
 
     asyncio.run(story())
