@@ -20,6 +20,12 @@ def benchmark(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_every_benchmark_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    benchmark(name)
+
+
 @pytest.mark.parametrize(("times", "code"), [(5.0, 0), (4.9, 1)])
 def test_a_slow_simulator_fails(times: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     simulator = benchmark("simulator")

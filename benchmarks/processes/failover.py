@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from comesh.core.ids import RoutineId
 from comesh.drivers.virtual.devices import Acted, Pressed
-from comesh.queries.answers import Fired
+from comesh.queries.answers import RoutineFired
 from comesh.queries.requests import FireRoutine, ShowStatus
 from comesh.runtime.client import Client
 from comesh.runtime.local_mesh import LocalMesh
@@ -66,7 +66,7 @@ async def trial(lease: str) -> float:
             leader = leader_of(mesh)
             asked = next(node for node in mesh.nodes if node != leader)
 
-            def fire() -> Fired:
+            def fire() -> RoutineFired:
                 with Client(mesh.data_of(asked)) as client:
                     return client.ask(FireRoutine(routine=RoutineId("long")))
 
